@@ -115,7 +115,7 @@ extension GatewayReport {
 
     /// Decodes a report written by `stored`; nil for other bytes.
     package init?(stored bytes: ByteView) {
-        var fields = RecordReader(bytes)
+        var fields = ByteReader(bytes)
         guard fields.byte() >= Self.storedVersion else { return nil }
         self.init(name: fields.text(), version: fields.text())
         self.wakes = Int(fields.halfWord())
@@ -171,7 +171,7 @@ extension GatewayReport {
     }
 }
 
-extension RecordReader {
+extension ByteReader {
     fileprivate mutating func count() -> Int { Int(self.byte()) | Int(self.byte()) << 8 }
 
     fileprivate mutating func text() -> String { self.view(self.count()).string }

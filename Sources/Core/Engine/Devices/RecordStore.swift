@@ -183,48 +183,26 @@ package struct RecordBatch: ~Copyable {
     }
 }
 
-/// A reader for little-endian numbers, such as the output of `ByteBuffer.appendLittleEndian`.
+/// A reader for the output of `ByteBuffer.appendLittleEndian`.
 ///
 /// The reader returns zeros past the end, and the lower bound of the range for a value outside of its range. `isWhole`
 /// is then false, so that a caller needs only one check at the end of a record.
-package struct RecordReader {
+struct RecordReader {
     private let bytes: ByteView
-    package private(set) var offset = 0
+    private var offset = 0
     /// True if a part was missing.
     private(set) var isShort = false
     private var isImpossible = false
 
-    package init(_ bytes: ByteView) {
+    init(_ bytes: ByteView) {
         self.bytes = bytes
     }
 
     /// True if every part was present and valid, and no bytes remain.
-    var isWhole: Bool { !self.isDamaged && self.offset == self.bytes.count }
-
-    /// True if a part was missing or invalid.
-    package var isDamaged: Bool { self.isShort || self.isImpossible }
+    var isWhole: Bool { !self.isShort && !self.isImpossible && self.offset == self.bytes.count }
 
     /// True if every part was present so far, and bytes remain.
-    package var hasMore: Bool { !self.isShort && self.offset < self.bytes.count }
-
-    package mutating func byte() -> UInt8 { self.integer() }
-
-    package mutating func halfWord() -> UInt32 { self.integer() }
-
-    package mutating func word() -> UInt64 { self.integer() }
-
-    /// Reads a number in groups of seven bits, the lowest group first. All bytes except the last have their top bit
-    /// set.
-    package mutating func varint() -> UInt64 {
-        var value: UInt64 = 0
-        for shift in stride(from: UInt64(0), to: 64, by: 7) {
-            let byte = self.byte()
-            value |= UInt64(byte & 0x7F) &<< shift
-            if byte < 0x80 { return value }
-        }
-        self.isImpossible = true
-        return 0
-    }
+    var hasMore: Bool { !self.isShort && self.offset < self.bytes.count }
 
     mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ type: Value.Type = Value.self) -> Value {
         guard self.take(MemoryLayout<Value>.size) else { return 0 }
@@ -261,7 +239,7 @@ package struct RecordReader {
     private static let countMax: Int64 = 1 << 48
 
     /// Returns the next `count` bytes; empty if fewer remain.
-    package mutating func view(_ count: Int) -> ByteView {
+    mutating func view(_ count: Int) -> ByteView {
         guard self.take(count) else { return ByteView() }
         return self.bytes[self.offset - count..<self.offset]
     }

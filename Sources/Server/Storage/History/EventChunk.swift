@@ -126,7 +126,7 @@ package struct EventChunkWriter: ~Copyable {
 
 /// Decodes chunks of `EventChunkWriter`.
 package struct EventChunkReader {
-    private var reader: RecordReader
+    private var reader: ByteReader
     private let base: Int64
     private var device: UInt64 = 0
     private var previousAt: Int64 = 0
@@ -135,7 +135,7 @@ package struct EventChunkReader {
     /// Opens a chunk; nil if it is damaged.
     package init?(_ chunk: ByteView) {
         guard let content = ChunkSeal.open(chunk) else { return nil }
-        self.reader = RecordReader(content)
+        self.reader = ByteReader(content)
         self.base = Int64(bitPattern: self.reader.word())
     }
 
@@ -144,7 +144,7 @@ package struct EventChunkReader {
     /// - Returns: false if the chunk is damaged. Some events may have been appended.
     package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
         var isFirst = true
-        while self.reader.hasMore {
+        while !self.reader.isAtEnd {
             let group = self.reader.word()
             let end = Int(self.reader.byte()) + self.reader.offset
             if isFirst || group != self.device {
@@ -246,7 +246,7 @@ struct EventFlags {
 
 extension EventFlags {
     /// Decodes the bytes; nil for values that the writer does not use.
-    init?(_ reader: inout RecordReader) {
+    init?(_ reader: inout ByteReader) {
         let first = reader.byte()
         var modes = first >> 6
         if modes == Self.extended { modes = reader.byte() }
@@ -260,6 +260,63 @@ extension EventFlags {
             related: related,
             hasUpperCase: modes & 1 << 4 != 0
         )
+    }
+}
+
+/// Reads consecutive numbers. Past the end, or at an invalid byte, it returns 0 and sets `isDamaged`.
+package struct ByteReader {
+    private let bytes: ByteView
+    private(set) var offset = 0
+    package private(set) var isDamaged = false
+
+    package init(_ bytes: ByteView) {
+        self.bytes = bytes
+    }
+
+    var isAtEnd: Bool { self.offset >= self.bytes.count }
+
+    package mutating func byte() -> UInt8 {
+        guard self.offset < self.bytes.count else { return self.fail() }
+        defer { self.offset += 1 }
+        return self.bytes[self.offset]
+    }
+
+    package mutating func word() -> UInt64 {
+        guard self.bytes.count - self.offset >= 8 else { return self.fail() }
+        defer { self.offset += 8 }
+        return self.bytes.word(at: self.offset)
+    }
+
+    package mutating func halfWord() -> UInt32 {
+        guard self.bytes.count - self.offset >= 4 else { return self.fail() }
+        defer { self.offset += 4 }
+        return self.bytes.halfWord(at: self.offset)
+    }
+
+    mutating func varint() -> UInt64 {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 64, by: 7) {
+            let byte = self.byte()
+            value |= UInt64(byte & 0x7F) &<< shift
+            if byte < 0x80 { return value }
+        }
+        return self.fail()
+    }
+
+    /// Returns the next `count` bytes; empty if fewer remain.
+    package mutating func view(_ count: Int) -> ByteView {
+        guard self.bytes.count - self.offset >= count else {
+            _ = self.fail() as UInt8
+            return ByteView()
+        }
+        defer { self.offset += count }
+        return self.bytes.slice(self.offset, count: count)
+    }
+
+    private mutating func fail<Number: FixedWidthInteger>() -> Number {
+        self.isDamaged = true
+        self.offset = self.bytes.count
+        return 0
     }
 }
 

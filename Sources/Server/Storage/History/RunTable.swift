@@ -348,7 +348,7 @@ extension HistoryRun {
     /// Decodes a run's row; nil if it is damaged.
     package init?(id: Int64, _ row: ByteView) {
         guard let content = ChunkSeal.open(row) else { return nil }
-        var reader = RecordReader(content)
+        var reader = ByteReader(content)
         self.id = id
         self.order = reader.word()
         self.oldest = Instant(milliseconds: Int64(bitPattern: reader.word()))
@@ -362,7 +362,7 @@ extension HistoryRun {
             self.eventChunks.append(EventChunk(device: device, row: Int64(bitPattern: reader.word())))
             remaining -= 1
         }
-        while reader.hasMore {
+        while !reader.isAtEnd {
             let hash = reader.halfWord()
             self.pushChunks.append(PushChunk(hash: hash, row: Int64(bitPattern: reader.word())))
         }
