@@ -372,9 +372,7 @@ final class ScriptedServer {
     private let process = Process()
 
     private static let script = """
-        import http.server, json, os, socket, sys, time
-        # Other tests wait for the ends of pipes and connections that were open when this one was started.
-        os.closerange(3, 65536)
+        import http.server, json, sys
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def log_message(self, *arguments): pass
