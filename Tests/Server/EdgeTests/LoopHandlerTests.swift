@@ -212,7 +212,8 @@ struct LoopHandlerTests {
         let loop = try ServedLoop()
         let large = (name: "x-large", value: String(repeating: "x", count: 9_000))
         let id = "7b3c8a1e-0000-4000-8000-123456789abc"
-        let push = try loop.push([(name: "apns-id", value: id), large])
+        // The push has no body, because libcurl 7.88 takes an answer before the body is sent for an error.
+        let push = try loop.ask("POST /3/device/\(ServedLoop.device)", headers: [(name: "apns-id", value: id), large])
         #expect(push.status == 431 && push.header("apns-id") == id)
         let other = try loop.ask("GET /v1/stats", at: .admin, headers: [large])
         #expect(other.status == 431 && other.header("apns-id") == nil)
