@@ -45,16 +45,12 @@ package struct APNsID: Hashable, BitwiseCopyable, Sendable {
         let digits1 = UInt64(text.halfWord(at: 9)) | UInt64(text.halfWord(at: 14)) << 32
         let digits2 = UInt64(text.halfWord(at: 19)) | UInt64(text.halfWord(at: 24)) << 32
         let digits3 = text.word(at: 28)
-        guard let bytes0 = HexadecimalWord.decode(digits0), let bytes1 = HexadecimalWord.decode(digits1),
-            let bytes2 = HexadecimalWord.decode(digits2), let bytes3 = HexadecimalWord.decode(digits3)
+        guard let first = HexadecimalWord.decode(digits0, digits1),
+            let second = HexadecimalWord.decode(digits2, digits3)
         else { return nil }
         let upper01 = HexadecimalWord.upperCaseMask(digits0) | HexadecimalWord.upperCaseMask(digits1) << 8
         let upper23 = HexadecimalWord.upperCaseMask(digits2) | HexadecimalWord.upperCaseMask(digits3) << 8
-        self.init(
-            first: UInt64(bytes0) | UInt64(bytes1) << 32,
-            second: UInt64(bytes2) | UInt64(bytes3) << 32,
-            upperCase: upper01 | upper23 << 16
-        )
+        self.init(first: first, second: second, upperCase: upper01 | upper23 << 16)
     }
 
     /// Compares the 128 bits, ignoring the case of the letters.
@@ -128,10 +124,7 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
 
     /// Returns the value of sixteen digits, of which the first is the most significant; nil if one is not a digit.
     private static func word(of text: ByteView, at index: Int) -> UInt64? {
-        guard let high = HexadecimalWord.decode(text.word(at: index)),
-            let low = HexadecimalWord.decode(text.word(at: index + 8))
-        else { return nil }
-        return UInt64(high.byteSwapped) << 32 | UInt64(low.byteSwapped)
+        HexadecimalWord.decode(text.word(at: index), text.word(at: index + 8))?.byteSwapped
     }
 
     @inlinable
@@ -159,31 +152,37 @@ package struct WakeID: Hashable, BitwiseCopyable, Sendable {
     }
 }
 
-/// Conversion between eight hexadecimal digits, as a word of ASCII characters, and four bytes, as half a word.
+/// Conversion between hexadecimal digits, eight in a word of ASCII characters, and bytes.
 ///
-/// In both words, the lowest eight bits are the first character or byte in memory.
+/// In all words, the lowest eight bits are the first character or byte in memory.
 @usableFromInline
 package enum HexadecimalWord {
     /// The lowest bit of each of the eight bytes.
     @usableFromInline
     static let ones: UInt64 = 0x0101_0101_0101_0101
 
-    /// Returns the four bytes that eight digits of either case represent.
+    /// Returns the eight bytes that sixteen digits of either case represent.
     ///
-    /// - Returns: nil if one of the eight characters is not a digit.
+    /// - Parameters:
+    ///   - first: the first eight digits.
+    ///   - second: the last eight digits.
+    /// - Returns: nil if one of the sixteen characters is not a digit.
     @inlinable
-    package static func decode(_ digits: UInt64) -> UInt32? {
-        let highBits: UInt64 = 0x8080_8080_8080_8080
+    @inline(__always)
+    package static func decode(_ first: UInt64, _ second: UInt64) -> UInt64? {
+        let digits = SIMD2(first, second)
         let folded = digits | 0x2020_2020_2020_2020
         // Adding 0x80 - c sets the high bit of each byte that is at least c. Only a byte outside of ASCII can carry
         // into the next byte, and such a byte is rejected below.
         let decimal = (digits &+ 0x5050_5050_5050_5050) & ~(digits &+ 0x4646_4646_4646_4646)
         let letter = (folded &+ 0x1F1F_1F1F_1F1F_1F1F) & ~(folded &+ 0x1919_1919_1919_1919)
-        guard (decimal | letter) & ~digits & highBits == highBits else { return nil }
-        let nibbles = (digits & 0x0F0F_0F0F_0F0F_0F0F) &+ ((digits >> 6) & self.ones) &* 9
-        var bytes = ((nibbles << 4) | (nibbles >> 8)) & 0x00FF_00FF_00FF_00FF
-        bytes = (bytes | (bytes >> 8)) & 0x0000_FFFF_0000_FFFF
-        return UInt32(truncatingIfNeeded: bytes | (bytes >> 16))
+        let areDigits = (decimal | letter) & ~digits
+        let highBits: UInt64 = 0x8080_8080_8080_8080
+        guard areDigits[0] & areDigits[1] & highBits == highBits else { return nil }
+        let letters = (digits &>> 6) & 0x0101_0101_0101_0101
+        let values = (digits & 0x0F0F_0F0F_0F0F_0F0F) &+ (letters &<< 3 | letters)
+        let pairs = unsafe unsafeBitCast(values, to: SIMD8<UInt16>.self)
+        return unsafe unsafeBitCast(SIMD8<UInt8>(truncatingIfNeeded: pairs &<< 4 | pairs &>> 8), to: UInt64.self)
     }
 
     /// Returns the eight lower-case digits that represent four bytes.

@@ -48,12 +48,13 @@ package struct DeviceToken: Hashable, BitwiseCopyable, Sendable {
         let count = hex.count >> 1
         guard hex.count & 1 == 0, self.counts.contains(count) else { return false }
         token.words = InlineArray(repeating: 0)
-        let halves = count >> 2
-        for half in 0..<halves {
-            guard let bytes = HexadecimalWord.decode(hex.word(at: half * 8)) else { return false }
-            token.words[half >> 1] |= UInt64(bytes) << UInt64((half & 1) * 32)
+        let whole = count >> 3
+        for word in 0..<whole {
+            let start = word * 16
+            guard let bytes = HexadecimalWord.decode(hex.word(at: start), hex.word(at: start + 8)) else { return false }
+            token.words[word] = bytes
         }
-        for index in (halves * 4)..<count {
+        for index in (whole * 8)..<count {
             guard let high = hex[index * 2].hexDigitValue, let low = hex[index * 2 + 1].hexDigitValue else {
                 return false
             }

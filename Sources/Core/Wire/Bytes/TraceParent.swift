@@ -55,10 +55,8 @@ package struct TraceParent: Hashable, BitwiseCopyable, Sendable {
     /// Returns the eight bytes of sixteen lower-case digits; nil if one of them is not such a digit.
     private static func word(_ text: ByteView, at start: Int) -> UInt64? {
         let (digits0, digits1) = (text.word(at: start), text.word(at: start + 8))
-        guard HexadecimalWord.upperCaseMask(digits0) | HexadecimalWord.upperCaseMask(digits1) == 0,
-            let bytes0 = HexadecimalWord.decode(digits0), let bytes1 = HexadecimalWord.decode(digits1)
-        else { return nil }
-        return UInt64(bytes0) | UInt64(bytes1) << 32
+        guard HexadecimalWord.upperCaseMask(digits0) | HexadecimalWord.upperCaseMask(digits1) == 0 else { return nil }
+        return HexadecimalWord.decode(digits0, digits1)
     }
 
     private static func byte(_ text: ByteView, at index: Int) -> UInt8? {
