@@ -15,8 +15,17 @@ let swiftSettings: [SwiftSetting] = [
 
 /// The settings of the layer Core. The tests run its code most of the time, so debug builds optimize it, too, and keep
 /// all checks. This shortens the tests by more than it lengthens the build.
-let coreSettings =
-    swiftSettings + [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+let coreSettings: [SwiftSetting] = [.unsafeFlags(["-O", "-assert-config", "Debug"], .when(configuration: .debug))]
+
+/// The settings of the modules that a push passes through. With the compiler's usual limits, its calls would cost an
+/// eighth of its instructions, and only link-time optimization would inline them.
+let pushSettings: [SwiftSetting] = [
+    .unsafeFlags(
+        ["-Xllvm", "-inline-threshold=1000", "-Xllvm", "-sil-inline-removed-call-benefit=100"],
+        .when(configuration: .release)
+    )
+]
+let pushModules: Set = ["Engine", "Gateway", "HTTPTransport", "Platform", "Policy", "Storage", "Wire"]
 
 /// A module of `Sources/LAYER/NAME`.
 func module(
@@ -30,7 +39,8 @@ func module(
         dependencies: dependencies,
         path: "Sources/\(layer)/\(name)",
         exclude: exclude,
-        swiftSettings: layer == "Core" ? coreSettings : swiftSettings
+        swiftSettings: swiftSettings + (layer == "Core" ? coreSettings : [])
+            + (pushModules.contains(name) ? pushSettings : [])
     )
 }
 
