@@ -279,7 +279,7 @@ let unitTests: [Target] = [
     tests(
         "PostgreSQLTests",
         in: "Cluster",
-        ["Platform", "PostgresStore", "WakeGateTestKit", "Wire"]
+        ["Engine", "Platform", "PostgresStore", "WakeGateTestKit", "Wire"]
     ),
     tests(
         "PostgresStoreTests",

@@ -23,7 +23,7 @@ enum FolderLayers {
         ],
         "Gateway": [
             "Answers", "Access", "Access/Credentials", "Access/Certificates", "Access/Callers", "Access/Providers",
-            "Settings/Database", "Settings", "Settings/FaultRules", "EngineRoom/Members", "EngineRoom/Answers",
+            "Settings", "Settings/FaultRules", "EngineRoom/Members", "EngineRoom/Answers",
             "EngineRoom/Live", "EngineRoom/WhatIf", "EngineRoom/Exchange", "EngineRoom/History", "EngineRoom/Metrics",
             "EngineRoom/Store", "EngineRoom/World", "EngineRoom/Commits", "EngineRoom/Services", "EngineRoom/Engine",
             "EngineRoom/Cluster", "EngineRoom/Import", "Webhooks", "Edge/Dashboard", "Edge/OpenAPI", "Edge/Faults",

@@ -37,10 +37,10 @@ enum ImportCommand {
         let configuration = try ServeCommand.configuration(parsed, file: parsed.text("--config"))
         let faults = configuration.databaseFaults()
         if !faults.isEmpty { throw CommandFailure(.badConfiguration, ServeCommand.message(faults)) }
-        guard configuration.database != nil else {
+        guard let database = configuration.storeSettings else {
             throw CommandFailure(
                 .badConfiguration,
-                "store names no database; write store: \(DatabaseAddress.requirement) in the configuration"
+                "store names no database; write store: \(PostgresAddress.requirement) in the configuration"
             )
         }
         guard FileSystem.exists(CommandFile.absolute(from)) else {
@@ -52,7 +52,7 @@ enum ImportCommand {
             throw .failed(error.message.replacing("--state DIR", with: "--from STATE"))
         }
         do throws(StoreError) {
-            let moved = try StateImport.run(from: folder.path, configuration) { part, moved, all in
+            let moved = try StateImport.run(from: folder.path, configuration, to: database) { part, moved, all in
                 Console.error("wakegate: \(moved) of \(all) \(part.rawValue) moved")
             }
             Console.out(moved)

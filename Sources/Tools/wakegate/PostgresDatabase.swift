@@ -6,16 +6,16 @@ import Wire
 
 /// The PostgreSQL database that a configuration names as its store.
 struct PostgresDatabase: GatewayDatabase {
-    private let configuration: GatewayConfiguration
+    private let settings: StoreSettings
 
     /// Returns nil if the configuration has no database.
     init?(_ configuration: GatewayConfiguration) {
-        guard configuration.database != nil else { return nil }
-        self.configuration = configuration
+        guard let settings = configuration.storeSettings else { return nil }
+        self.settings = settings
     }
 
-    func history(_ limits: HistoryLimits) throws(StoreError) -> @Sendable () -> any SharedHistorySource {
-        let address = try self.configuration.storeSettings().address
+    func history(_ limits: HistoryLimits) -> @Sendable () -> any SharedHistorySource {
+        let address = self.settings.address
         return { PostgresHistory(address, limits: limits) }
     }
 
@@ -23,11 +23,11 @@ struct PostgresDatabase: GatewayDatabase {
         signal: @escaping @Sendable () -> Void,
         onWarning: @escaping @Sendable (String) -> Void
     ) throws(StoreError) -> any ClusterStore {
-        try PostgresStore(self.configuration.storeSettings(), signal: signal, onWarning: onWarning)
+        try PostgresStore(self.settings, signal: signal, onWarning: onWarning)
     }
 
     func sharedValue(_ name: String, orKeep value: [UInt8]) throws(StoreError) -> [UInt8] {
-        try SharedValue.find(name, orKeep: value, self.configuration.storeSettings())
+        try SharedValue.find(name, orKeep: value, self.settings)
     }
 
     /// Checks the database before a start. The check changes nothing, and gateways may be using the database.
@@ -37,14 +37,11 @@ struct PostgresDatabase: GatewayDatabase {
     static func check(
         _ configuration: GatewayConfiguration
     ) -> (faults: [ConfigurationFault], warnings: [ConfigurationFault]) {
-        guard configuration.database != nil, configuration.databaseFaults().isEmpty else { return ([], []) }
-        do throws(StoreError) {
-            let report = try DatabaseCheck.report(configuration.storeSettings())
-            return (report.faults.map(self.fault), report.warnings.map(self.fault))
-        } catch {
-            let remedy = "write \(DatabaseAddress.requirement)"
-            return ([ConfigurationFault(key: "store", problem: error.message, remedy: remedy)], [])
+        guard let settings = configuration.storeSettings, configuration.databaseFaults().isEmpty else {
+            return ([], [])
         }
+        let report = DatabaseCheck.report(settings)
+        return (report.faults.map(self.fault), report.warnings.map(self.fault))
     }
 
     private static func fault(_ found: DatabaseCheck.Fault) -> ConfigurationFault {
@@ -55,17 +52,11 @@ struct PostgresDatabase: GatewayDatabase {
 extension PostgresHistory: SharedHistorySource {}
 
 extension GatewayConfiguration {
-    /// Returns the settings for the connection to the database.
-    ///
-    /// - Throws: `StoreError` if the store is not a database, or if its address is unusable.
-    func storeSettings() throws(StoreError) -> StoreSettings {
-        guard let text = self.databaseConnectionString else {
-            throw StoreError(message: "store names no database. Write \(DatabaseAddress.requirement).")
-        }
-        return try StoreSettings(
-            text,
-            connections: self.databaseConnections,
-            isInsecureAllowed: self.allowsUnverifiedDatabase
-        )
+    /// The settings of the connections to the database; nil without a database.
+    var storeSettings: StoreSettings? {
+        guard let address = self.database else { return nil }
+        var settings = StoreSettings(address: address)
+        settings.connections = self.databaseConnections
+        return settings
     }
 }

@@ -17,7 +17,8 @@ enum StateImport {
     ///
     /// - Parameters:
     ///   - folder: the state folder. No other process may use it during the import.
-    ///   - configuration: the policies to apply, and the address of the database.
+    ///   - configuration: the policies to apply.
+    ///   - settings: the settings of the connections to the database.
     ///   - onProgress: receives the part, the number of moved elements, and their total number.
     /// - Returns: the numbers of what was moved, as lines for people.
     /// - Throws: `StoreError` in four cases: the folder has no state; the database already has one of the state's
@@ -25,9 +26,9 @@ enum StateImport {
     static func run(
         from folder: String,
         _ configuration: GatewayConfiguration,
+        to settings: StoreSettings,
         onProgress: (Part, _ moved: Int, _ all: Int) -> Void
     ) throws(StoreError) -> String {
-        let settings = try configuration.storeSettings()
         var old = configuration
         old.stateFolder = folder
         old.store = .sqlite

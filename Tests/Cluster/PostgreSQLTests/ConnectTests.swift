@@ -1,5 +1,5 @@
+import Engine
 import Foundation
-import Glibc
 import PostgresStore
 import Testing
 import WakeGateTestKit
@@ -14,12 +14,22 @@ struct ConnectTests {
         return try #require(link.link.failure)
     }
 
-    @Test("A wrong password, user or database fails with its own error kind, and no error shows the password")
+    @Test("Passwords are from a passfile; a wrong password, user or database fails with its kind, without the password")
     func refused() throws {
         let server = try PostgresServer.shared()
         try server.query("DROP ROLE IF EXISTS secured; CREATE ROLE secured LOGIN PASSWORD 'r1ght'")
         let place = "127.0.0.1:\(server.port)"
-        let wrong = try self.failure("postgresql://secured:wr0ng@\(place)/postgres")
+        let folder = try TemporaryFolder()
+        defer { withExtendedLifetime(folder) {} }
+        func address(password: String) -> String {
+            let file = "\(folder.path)/passfile"
+            let line = Data("127.0.0.1:\(server.port):*:secured:\(password)\n".utf8)
+            #expect(
+                FileManager.default.createFile(atPath: file, contents: line, attributes: [.posixPermissions: 0o600])
+            )
+            return "postgresql://secured@\(place)/postgres?passfile=\(file)"
+        }
+        let wrong = try self.failure(address(password: "wr0ng"))
         #expect(wrong.kind == .notAllowed)
         #expect(wrong.state == "28P01")
         #expect(wrong.server == place)
@@ -41,22 +51,26 @@ struct ConnectTests {
         #expect(!database.message.contains("3D000"))
         #expect(!database.message.contains("LOCATION"))
 
-        let right = try LinkUnderTest.connected("postgresql://secured:r1ght@\(place)/postgres")
+        let right = try LinkUnderTest.connected(address(password: "r1ght"))
         #expect(right.run { $0.query("SELECT current_user::text") }.results.first?.text(0, 0) == "secured")
         #expect(right.link.server == place)
     }
 
-    @Test("A password is read from a passfile")
-    func passfile() throws {
-        let server = try PostgresServer.shared()
-        let file = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-pgpass-\(UUID())")
-        defer { try? FileManager.default.removeItem(at: file) }
-        try server.query("CREATE ROLE filed LOGIN PASSWORD 'fr0mfile'; GRANT filed TO postgres")
-        try Data("127.0.0.1:\(server.port):*:filed:fr0mfile\n".utf8).write(to: file)
-        _ = unsafe chmod(file.path, 0o600)
-        let address = "postgresql://filed@127.0.0.1:\(server.port)/postgres?passfile=\(file.path)"
-        let link = try LinkUnderTest.connected(address)
-        #expect(link.link.phase == .ready)
+    @Test(
+        "A server on another machine that need not prove its identity is refused, unless that is allowed",
+        arguments: [
+            "postgresql://192.0.2.1/wakes", "postgresql://192.0.2.1/wakes?sslmode=require",
+            "postgresql://localhost/wakes?hostaddr=192.0.2.1", "postgresql://127.0.0.1:1,192.0.2.1/wakes",
+            "postgresql://198.51.100.1/wakes?sslmode=verify-ca",
+        ]
+    )
+    func insecure(text: String) throws {
+        let address = try PostgresAddress(text)
+        let error = try #require(LinkUnderTest(address).link.failure)
+        #expect(error.kind == .insecure)
+        #expect(error.description.contains("sslmode=verify-full"))
+        let allowed = LinkUnderTest(address.completed(allowsUnverifiedServers: true), hostMilliseconds: 1)
+        #expect(allowed.link.failure?.kind == .unreachable)
     }
 
     @Test("Servers are tried from the one that is named on, around to the one before it", arguments: 0...3)
@@ -123,90 +137,5 @@ struct TLSTests {
             try PostgresAddress("postgresql://postgres@127.0.0.1:\(plain.port)/postgres?sslmode=require")
         )
         #expect(none.link.failure?.kind == .untrusted)
-    }
-}
-
-@Suite("Addresses of databases")
-struct AddressTests {
-    @Test(
-        "An address is shown without its password",
-        arguments: [
-            ("postgresql://zora:s3cret@127.0.0.1/wakes", "postgresql://zora@127.0.0.1:5432/wakes"),
-            ("postgres://zora:s3cret@localhost:6000/wakes", "postgresql://zora@localhost:6000/wakes"),
-            ("postgresql://zora@/wakes?host=/run/x&password=s3cret", "postgresql://zora@/run/x:5432/wakes"),
-            ("postgresql://:s3cret@[::1]:1,localhost:2/wakes", "postgresql://[::1]:1,localhost:2/wakes"),
-            (
-                "postgresql://zora:s3cret@localhost/w?target_session_attrs=read-write&sslpassword=s3cret",
-                "postgresql://zora@localhost:5432/w?target_session_attrs=read-write"
-            ),
-            ("postgresql://zora:?s3cret@localhost/wakes", "postgresql://zora@localhost:5432/wakes"),
-            ("postgresql://zora:s3cret%40x@localhost/wakes", "postgresql://zora@localhost:5432/wakes"),
-        ]
-    )
-    func shown(text: String, shown: String) throws {
-        let address = try PostgresAddress(text)
-        #expect(address.description == shown)
-        #expect(!"\(address) \(String(reflecting: address))".contains("s3cret"))
-        var dumped = ""
-        dump(address, to: &dumped)
-        #expect(!dumped.contains("s3cret"))
-        var dumpedWithin = ""
-        dump([address: 1], to: &dumpedWithin)
-        #expect(!dumpedWithin.contains("s3cret"))
-    }
-
-    @Test(
-        "A malformed address is refused, and the error contains no part of it",
-        arguments: [
-            "postgresql://zora:s3cret@x@localhost/wakes", "postgresql://zora:s3/cret@localhost/wakes",
-            "postgresql://zora:s3#cret@localhost:x/wakes", "postgresql://zora:s3cret%zz@localhost/wakes",
-            "postgresql://zora@localhost/wakes?pasword=s3cret", "postgresql://localhost:99999/wakes",
-            "postgresql://a,b:1,c:2:3/wakes?s3cret", "host=localhost password=s3cret", "sqlite", "",
-            "postgresql://[::1/s3cret", "postgresql://a,/s3cret",
-        ]
-    )
-    func refused(text: String) throws {
-        let error = try #require(throws: PostgresError.self) { try PostgresAddress(text, isInsecureAllowed: true) }
-        #expect(error.kind == .invalidAddress)
-        for part in ["cret", "zora"] { #expect(!error.description.contains(part), "\(error)") }
-        #expect(error.description.contains("postgresql://user@host1:5432"))
-    }
-
-    @Test(
-        "A server that is not on loopback must prove its identity",
-        arguments: [
-            "postgresql://db1/wakes", "postgresql://db1/wakes?sslmode=require", "postgresql://10.0.0.1/wakes",
-            "postgresql://localhost,db2/wakes", "postgresql://localhost/wakes?hostaddr=10.0.0.1",
-            "postgresql://127.0.0.1.example.com/wakes", "postgresql://128.0.0.1/wakes?sslmode=verify-ca",
-        ]
-    )
-    func insecure(text: String) throws {
-        let error = try #require(throws: PostgresError.self) { try PostgresAddress(text) }
-        #expect(error.kind == .insecure)
-        #expect(error.description.contains("sslmode=verify-full"))
-        #expect(!error.server.isEmpty)
-        #expect(throws: Never.self) { try PostgresAddress(text, isInsecureAllowed: true) }
-    }
-
-    @Test(
-        "On loopback, and with proof, the address is accepted",
-        arguments: [
-            "postgresql://localhost/wakes", "postgresql://127.1.2.3/wakes", "postgresql://[::1]/wakes",
-            "postgresql:///wakes", "postgresql:///wakes?host=/run/postgresql",
-            "postgresql://db1,db2/w?sslmode=verify-full",
-            "postgresql://db1/wakes?hostaddr=127.0.0.1",
-        ]
-    )
-    func secure(text: String) throws {
-        #expect(throws: Never.self) { try PostgresAddress(text) }
-    }
-
-    @Test("A password in an address is detected")
-    func password() throws {
-        #expect(try PostgresAddress("postgresql://zora:x@localhost/wakes").hasPassword)
-        #expect(try PostgresAddress("postgresql:///wakes?password=x").hasPassword)
-        #expect(try !PostgresAddress("postgresql://zora@localhost/wakes").hasPassword)
-        #expect(try PostgresAddress("postgresql://zora@localhost/wakes").database == "wakes")
-        #expect(try PostgresAddress("postgresql://localhost").database.isEmpty)
     }
 }

@@ -1,3 +1,4 @@
+import Engine
 import Platform
 import PostgresStore
 import Testing

@@ -1,3 +1,4 @@
+import Engine
 import PostgresStore
 import Testing
 import WakeGateTestKit

@@ -1,3 +1,4 @@
+import Engine
 import Foundation
 import Gateway
 import HTTPTransport
@@ -6,31 +7,73 @@ import Testing
 import Wire
 
 @Suite("The address of a database")
-struct DatabaseAddressTests {
+struct PostgresAddressTests {
     private func load(_ settings: String...) throws(ConfigurationError) -> GatewayConfiguration {
         try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
     }
 
     @Test(
-        "An address names its hosts, and whether all of them are this machine",
+        "An address names its servers, and only servers on this machine need not prove their identity",
         arguments: [
-            ("postgresql:///wakegate", [], true), ("postgres://", [], true),
-            ("postgresql://localhost/w", ["localhost"], true), ("postgresql://127.0.0.1:5432/w", ["127.0.0.1"], true),
-            ("postgresql://[::1]:5432,localhost/w", ["::1", "localhost"], true),
-            ("postgresql://%2Frun%2Fpostgresql/w", ["/run/postgresql"], true),
-            ("postgresql:///w?host=/run/postgresql&port=5433", ["/run/postgresql"], true),
-            ("postgresql://me@db1:5432,db2/w", ["db1", "db2"], false), ("postgresql://db1/w", ["db1"], false),
-            ("postgresql://localhost,db2/w", ["localhost", "db2"], false),
-            ("postgresql://localhost/w?hostaddr=10.0.0.1", ["localhost", "10.0.0.1"], false),
-            ("postgresql://127.0.0.1.example.com/w", ["127.0.0.1.example.com"], false),
-            ("postgresql:///?service=wakegate", [], false),
+            ("postgresql:///wakegate", "", true), ("postgres://", "", true), ("postgresql://:5433/w?host=", "", true),
+            ("postgresql://localhost/w", "host=localhost", true),
+            ("postgresql://127.1.2.3:05432/w", "host=127.1.2.3 port=05432", true),
+            ("postgresql://[::1]:1,localhost:2/w", "host=::1 port=1, host=localhost port=2", true),
+            ("postgresql://%2Frun%2Fpostgresql/w", "host=/run/postgresql", true),
+            ("postgresql:///w?host=/run/postgresql&port=5433", "host=/run/postgresql port=5433", true),
+            ("postgresql://me@db1:5432,db2/w", "host=db1 port=5432, host=db2", false),
+            ("postgresql://a,b/w?port=7", "host=a port=7, host=b port=7", false),
+            ("postgresql://db1/w?user=me%40x&", "host=db1", false),
+            ("postgresql://10.0.0.1/w?sslrootcert=/a@b", "host=10.0.0.1", false),
+            ("postgresql://localhost,db2/w", "host=localhost, host=db2", false),
+            ("postgresql://localhost/w?hostaddr=10.0.0.1", "host=localhost hostaddr=10.0.0.1", false),
+            ("postgresql://db1/w?hostaddr=127.0.0.1", "host=db1 hostaddr=127.0.0.1", false),
+            ("postgresql:///w?hostaddr=::1", "hostaddr=::1", true),
+            ("postgresql://db1:1/w?host=/run&port=2", "host=/run port=2", false),
+            ("postgresql://127.0.0.1.example.com/w", "host=127.0.0.1.example.com", false),
+            ("postgresql://128.0.0.1/w", "host=128.0.0.1", false), ("postgresql:///?service=wakegate", "", false),
         ]
     )
-    func hosts(text: String, hosts: [String], isLocal: Bool) throws {
-        let address = try DatabaseAddress(text)
+    func hosts(text: String, hosts: String, isLocal: Bool) throws {
+        let address = try PostgresAddress(text)
         #expect(address.text == text)
-        #expect(address.hosts == hosts)
+        let found = address.hosts.map { host in
+            let parts = [("host", host.name), ("hostaddr", host.address), ("port", host.port)]
+            return parts.filter { !$0.1.isEmpty }.map { "\($0.0)=\($0.1)" }.joined(separator: " ")
+        }
+        #expect(found.joined(separator: ", ") == hosts)
         #expect(address.isLocal == isLocal)
+        let mode = isLocal && !hosts.isEmpty ? nil : "verify-full"
+        #expect(address.completed(allowsUnverifiedServers: false)["sslmode"] == mode)
+    }
+
+    @Test(
+        "An address is shown with its user, servers and database",
+        arguments: [
+            ("postgresql://zora@127.0.0.1/wakes", "postgresql://zora@127.0.0.1:5432/wakes"),
+            ("postgres://zora@localhost:6000/wakes?user=", "postgresql://localhost:6000/wakes"),
+            ("postgresql://zora@/wakes?host=/run/x", "postgresql://zora@/run/x:5432/wakes"),
+            ("postgresql://[::1]:1,localhost:2/w%20s", "postgresql://[::1]:1,localhost:2/w s"),
+            ("postgresql:///w?hostaddr=127.0.0.1&dbname=x", "postgresql://127.0.0.1:5432/x"),
+            (
+                "postgresql://z%C3%B6%FF@localhost/w?target_session_attrs=read-write",
+                "postgresql://z\u{F6}\u{FFFD}@localhost:5432/w?target_session_attrs=read-write"
+            ),
+            ("postgresql://?service=w", "service w: postgresql:///"),
+            ("postgresql://localhost", "postgresql://localhost:5432/"),
+        ]
+    )
+    func shown(text: String, shown: String) throws {
+        #expect(try PostgresAddress(text).description == shown)
+    }
+
+    @Test("Parameters are decoded, and the last value of a parameter applies")
+    func values() throws {
+        let address = try PostgresAddress(
+            "postgresql://me@localhost/w?connect_timeout=2&user=%6De%26&options=-c%20a%3Db&connect_timeout=3&sslsni="
+        )
+        #expect(address["user"] == "me&" && address["options"] == "-c a=b" && address["connect_timeout"] == "3")
+        #expect(address["dbname"] == "w" && address["sslsni"] == "" && address["sslmode"] == nil)
     }
 
     @Test(
@@ -39,10 +82,13 @@ struct DatabaseAddressTests {
             "postgresql://me:hunter2@db1/w", "postgresql://me:hun@ter2@db1/w", "postgresql://me:hun/hunter2@db1/w",
             "postgresql://me@db1/w?password=hunter2", "postgresql://db1/w?sslpassword=hunter2&sslmode=disable",
             "postgres://:hunter2@/", "postgresql://db1/w?passfile=/p&password=hunter2",
+            "postgres://me:hunter2@localhost:6000/w", "postgresql://me@/w?host=/run/x&password=hunter2",
+            "postgresql://:hunter2@[::1]:1,localhost:2/w", "postgresql://me:hunter2%40x@localhost/w",
+            "postgresql://me:hunter2%zz@localhost/w", "postgresql://me:hun#ter2@localhost:x/w",
         ]
     )
     func password(text: String) throws {
-        #expect(throws: DatabaseAddress.Fault.self) { try DatabaseAddress(text) }
+        #expect(throws: PostgresAddress.Fault.self) { try PostgresAddress(text) }
         for setting in ["store=\(text)", "store='\(text)'"] {
             let error = try #require(throws: ConfigurationError.self) { try self.load(setting) }
             #expect(error.faults.map(\.key) == ["store"])
@@ -60,9 +106,19 @@ struct DatabaseAddressTests {
             "postgresql://hunter2 /w", "postgresql://db1:hunter2/w", "postgresql://db1/w?hunter2",
             "postgresql://db1/w?user=%zz&x=hunter2", "postgresql://[hunter2/w", "postgresql://db1/w?HUNTER2=1",
             "postgresql://hunter2]x/w?user=%0", "postgresql://db1/%0Ahunter2?port=%00",
+            // What libpq would refuse, or read in another way.
+            "postgresql://me:?hunter2@localhost/w", "postgresql://me@localhost/w?pasword=hunter2",
+            "postgresql://hunter2:99999/w", "postgresql://a,b:1,c:2:3/hunter2", "postgresql://a,/hunter2",
+            "postgresql://db1:0/hunter2", "postgresql://db1/hunter2%zz", "postgresql://hunter2%00@db1/w",
+            "postgresql://[]/hunter2", "postgresql://db1?user=me@hunter2", "postgresql://db1/w?&user=hunter2",
+            "postgresql://db1/w?user=hunter2&&port=1", "postgresql://db1/w?options=-ca=hunter2",
+            "postgresql://me@db1@hunter2/w", "postgresql://db1/w@hunter2", "postgresql://a,b/hunter2?host=c",
+            "postgresql://a,b/hunter2?hostaddr=127.0.0.1", "postgresql://a/hunter2?port=1,2",
+            "postgresql://a/w?port=hunter2",
         ]
     )
     func noAddress(text: String) throws {
+        #expect(throws: PostgresAddress.Fault.self) { try PostgresAddress(text) }
         let error = try #require(throws: ConfigurationError.self) { try self.load("store=\"\(text)\"") }
         #expect(error.faults.map(\.key) == ["store"])
         #expect(!"\(error) \(error.allFaults)".lowercased().contains("hunter2"))
@@ -77,8 +133,8 @@ struct DatabaseAddressTests {
         ]
     )
     func parameters(parameter: String, name: String) throws {
-        let error = try #require(throws: DatabaseAddress.Fault.self) {
-            try DatabaseAddress("postgresql://localhost/w?\(parameter)")
+        let error = try #require(throws: PostgresAddress.Fault.self) {
+            try PostgresAddress("postgresql://localhost/w?\(parameter)")
         }
         #expect(error.problem.contains(name))
     }
@@ -87,19 +143,22 @@ struct DatabaseAddressTests {
     func proof() throws {
         let afar = "postgresql://db1,db2/w"
         let common = "target_session_attrs=read-write&fallback_application_name=wakegate"
-        #expect(try self.load("store=\(afar)").databaseConnectionString == "\(afar)?sslmode=verify-full&\(common)")
+        #expect(try self.load("store=\(afar)").database?.text == "\(afar)?sslmode=verify-full&\(common)")
         let free = try self.load("store=\(afar)", "databaseInsecure=true")
-        #expect(free.databaseConnectionString == "\(afar)?\(common)")
-        let near = "postgresql://localhost/w?user=me"
-        #expect(try self.load("store=\(near)").databaseConnectionString == "\(near)&\(common)")
+        #expect(free.database?.text == "\(afar)?\(common)")
+        let near = "postgresql://localhost/w"
+        for (query, separator) in [("", "?"), ("?", ""), ("?user=me", "&"), ("?user=me&", ""), ("?passfile=/a?", "&")] {
+            let text = try self.load("store=\(near)\(query)").database?.text
+            #expect(text == "\(near)\(query)\(separator)\(common)")
+        }
         let service = "postgresql:///?service=w&target_session_attrs=primary&application_name=x"
-        #expect(try self.load("store=\(service)").databaseConnectionString == "\(service)&sslmode=verify-full")
+        #expect(try self.load("store=\(service)").database?.text == "\(service)&sslmode=verify-full")
         let verified = "\(service)&sslmode=verify-full"
-        #expect(try self.load("store=\(verified)").databaseConnectionString == verified)
+        #expect(try self.load("store=\(verified)").database?.text == verified)
         // PGHOST may name a server if the address names none.
-        let unnamed = try #require(try self.load("store=postgresql:///w").databaseConnectionString)
+        let unnamed = try #require(try self.load("store=postgresql:///w").database?.text)
         #expect(unnamed.contains("sslmode=verify-full"))
-        #expect(try self.load("store=sqlite").databaseConnectionString == nil)
+        #expect(try self.load("store=sqlite").database == nil)
     }
 
     @Test(
@@ -108,7 +167,8 @@ struct DatabaseAddressTests {
             ("postgresql://db1/w?sslmode=require", true), ("postgresql://db1/w?sslmode=disable", true),
             ("postgresql:///?service=w&sslmode=verify-ca", true), ("postgresql://db1/w?sslmode=verify-full", false),
             ("postgresql://127.0.0.1/w?sslmode=disable", false), ("postgresql:///w?sslmode=prefer", false),
-            ("postgresql://db1/w", false),
+            ("postgresql://db1/w", false), ("postgresql://128.0.0.1/w?sslmode=verify-ca", true),
+            ("postgresql://db1,db2/w?sslmode=verify-full", false),
         ]
     )
     func weakMode(text: String, isFault: Bool) throws {

@@ -56,17 +56,11 @@ final class LibPQ {
 
     deinit { unsafe PQfinish(self.connection) }
 
-    /// Returns the options in a connection string; nil if libpq cannot parse the string. Drops libpq's message, which
-    /// contains parts of the string.
-    static func options(parsing text: String) -> ConnectionOptions? {
-        var message: UnsafeMutablePointer<CChar>?
-        let options = unsafe PQconninfoParse(text, &message)
-        unsafe PQfreemem(message)
-        return unsafe self.read(options)
-    }
+    // MARK: Properties
 
-    private static func read(_ options: UnsafeMutablePointer<PQconninfoOption>?) -> ConnectionOptions? {
-        guard let options = unsafe options else { return nil }
+    /// The effective options, including options of a service file and the environment; nil if memory is exhausted.
+    var options: [String: String]? {
+        guard let options = unsafe PQconninfo(self.connection) else { return nil }
         defer { unsafe PQconninfoFree(options) }
         var values: [String: String] = [:]
         var option = unsafe options
@@ -76,13 +70,8 @@ final class LibPQ {
             }
             unsafe option += 1
         }
-        return ConnectionOptions(values: values)
+        return values
     }
-
-    // MARK: Properties
-
-    /// The effective options, including options of a service file and the environment; nil if memory is exhausted.
-    var options: ConnectionOptions? { unsafe Self.read(PQconninfo(self.connection)) }
 
     var descriptor: Int32 { unsafe PQsocket(self.connection) }
     var host: String { unsafe PQhost(self.connection).map { unsafe String(cString: $0) } ?? "" }

@@ -1,3 +1,4 @@
+package import Engine
 internal import Platform
 
 /// A connection with blocking calls, for the history, imports and checks.

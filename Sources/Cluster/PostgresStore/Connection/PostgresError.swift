@@ -40,8 +40,6 @@ package struct PostgresError: Error, Hashable, Sendable, CustomStringConvertible
 extension PostgresError {
     /// The kinds of failure that callers distinguish.
     package enum Kind: Hashable, Sendable, CaseIterable {
-        /// The connection string cannot be used.
-        case invalidAddress
         /// The connection would not be secure.
         case insecure
         /// The server's certificate could not be verified.
@@ -110,9 +108,6 @@ extension PostgresError {
         /// The remedy as one sentence.
         package var remedy: String {
             switch self {
-            case .invalidAddress:
-                "Write it as postgresql://user@host1:5432,host2/database?target_session_attrs=read-write, and encode "
-                    + "what is not a letter or digit in its parts with % (@ is %40)."
             case .insecure:
                 "Add sslmode=verify-full (and sslrootcert=FILE, unless the server's certificate is of a public "
                     + "authority), or allow insecure connections where no other machine is on the network."

@@ -1,3 +1,4 @@
+package import Engine
 internal import Platform
 
 /// A connection to a database that never waits for the network. Used by one caller at a time, on any thread.
@@ -80,7 +81,7 @@ package final class PostgresLink {
     /// The current server, such as `db1:5432`.
     package var server: String {
         guard let connection, !connection.host.isEmpty else { return self.tried }
-        return PostgresHost(name: connection.host, address: "", port: connection.port).description
+        return PostgresHost(name: connection.host, port: connection.port).description
     }
 
     /// The index of the current server in the address.
@@ -153,17 +154,51 @@ package final class PostgresLink {
     private func start() throws(PostgresError) {
         let hosts = self.address.hosts
         let host = hosts.isEmpty ? nil : hosts[self.hostIndex]
-        let connection = LibPQ(
-            self.address.words(host: host, application: self.application, settings: self.settings)
-        )
+        let connection = LibPQ(self.words(host))
         self.connection = connection
         // Before anything is sent, check the effective options, including options of a service file and the
         // environment.
         guard let options = connection.options else {
             throw PostgresError(kind: .client, message: "out of memory for a connection", server: self.tried)
         }
-        for host in PostgresHost.list(in: options) { try self.address.check(host, options) }
+        if !self.address.allowsUnverifiedServers, options["sslmode"] != "verify-full",
+            let remote = PostgresHost.list(in: options).first(where: \.isRemote)
+        {
+            throw PostgresError(
+                kind: .insecure,
+                message: "sslmode is not verify-full, so that anybody on the way could read and change everything",
+                server: remote.description
+            )
+        }
         if connection.isBad { throw self.connectError }
+    }
+
+    /// Returns the keywords and values for a connection to a server, nil if the address names none; the last value of a
+    /// keyword is effective.
+    private func words(_ host: PostgresHost?) -> [(keyword: String, value: String)] {
+        // Defaults that the address may override: a peer that disappears is detected within ten seconds.
+        var words: [(keyword: String, value: String)] = [
+            ("keepalives_idle", "5"), ("keepalives_interval", "2"), ("keepalives_count", "3"),
+            ("tcp_user_timeout", "10000"),
+            // Without this, libpq would try Kerberos encryption before TLS.
+            ("gssencmode", "disable"), ("fallback_application_name", self.application), ("dbname", self.address.text),
+        ]
+        if let host {
+            // An empty value would not override the lists in the address.
+            if !host.name.isEmpty { words.append(("host", host.name)) }
+            if !host.address.isEmpty { words.append(("hostaddr", host.address)) }
+            if !host.port.isEmpty {
+                words.append(("port", host.port))
+            } else if self.address.hosts.count > 1 {
+                // libpq reads several hosts without ports as a list of empty ports, which does not fit one host.
+                words.append(("port", "5432"))
+            }
+        }
+        words.append(("client_encoding", "UTF8"))
+        guard !self.settings.isEmpty else { return words }
+        let arguments = [self.address["options"] ?? ""] + self.settings.map(\.argument)
+        words.append(("options", arguments.filter { !$0.isEmpty }.joined(separator: " ")))
+        return words
     }
 
     // MARK: Sending
@@ -272,6 +307,26 @@ package final class PostgresLink {
     /// Marks the connection as lost.
     package func abandon(_ message: String) {
         self.failure = self.failure ?? PostgresError(kind: .connectionLost, message: message, server: self.server)
+    }
+}
+
+/// A setting of a session. It overrides the settings of the user and of the database.
+package struct PostgresSetting: Hashable, Sendable {
+    package let name: String
+    package let value: String
+
+    package init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+
+    /// The setting as a command-line argument of the server, with spaces escaped.
+    var argument: String {
+        let value = self.value.reduce(into: "") { text, character in
+            if character == " " || character == "\\" { text.append("\\") }
+            text.append(character)
+        }
+        return "-c \(self.name)=\(value)"
     }
 }
 

@@ -20,7 +20,7 @@ extension PostgresError {
     var isOfServer: Bool {
         guard self.state != Self.fencedState, !self.isConflict else { return false }
         return switch self.kind {
-        case .invalidAddress, .insecure, .noDatabase, .wrongSchema, .insufficientPrivilege: false
+        case .insecure, .noDatabase, .wrongSchema, .insufficientPrivilege: false
         default: true
         }
     }

@@ -47,20 +47,6 @@ package struct StoreSettings: Sendable {
     static let sweepCountMax: Int32 = 2000
 }
 
-extension StoreSettings {
-    /// - Parameters:
-    ///   - text: a URI of libpq.
-    ///   - connections: the number of connections that commit.
-    ///   - isInsecureAllowed: true if remote servers may be used without verified TLS.
-    /// - Throws: an error if the address is invalid or would not be secure.
-    package init(_ text: String, connections: Int, isInsecureAllowed: Bool) throws(StoreError) {
-        do throws(PostgresError) {
-            self.init(address: try PostgresAddress(text, isInsecureAllowed: isInsecureAllowed))
-        } catch { throw StoreError(error) }
-        self.connections = connections
-    }
-}
-
 /// The settings of sessions from their start.
 enum SessionSetup {
     /// Planner settings for plans that use the given arrays and the order of the indexes. Otherwise, sessions would

@@ -71,6 +71,12 @@ extension StringProtocol {
     ///
     /// The value is nil if a `%` is not followed by two hexadecimal digits, or if the result is not UTF-8.
     package var percentDecoded: String? {
+        self.percentDecodedBytes.flatMap { String(validating: $0, as: UTF8.self) }
+    }
+
+    /// The bytes of the text with percent-encoded bytes decoded; nil if a `%` is not followed by two hexadecimal
+    /// digits.
+    package var percentDecodedBytes: [UInt8]? {
         var bytes: [UInt8] = []
         bytes.reserveCapacity(self.utf8.count)
         var rest = self.utf8.makeIterator()
@@ -82,7 +88,7 @@ extension StringProtocol {
             guard let high = rest.next()?.hexDigitValue, let low = rest.next()?.hexDigitValue else { return nil }
             bytes.append(high << 4 | low)
         }
-        return String(validating: bytes, as: UTF8.self)
+        return bytes
     }
 }
 

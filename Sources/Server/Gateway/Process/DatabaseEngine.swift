@@ -8,9 +8,7 @@ import Wire
 /// A database in which several gateways share their state.
 package protocol GatewayDatabase: Sendable {
     /// Returns a function that creates the history, which reads the events that transactions have written.
-    ///
-    /// - Throws: if the address of the database is unusable.
-    func history(_ limits: HistoryLimits) throws(StoreError) -> @Sendable () -> any SharedHistorySource
+    func history(_ limits: HistoryLimits) -> @Sendable () -> any SharedHistorySource
 
     /// Connects to the database. Blocks until the database has answered or failed.
     ///

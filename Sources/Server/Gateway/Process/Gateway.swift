@@ -154,7 +154,7 @@ package final class Gateway: Sendable {
     ) throws -> (history: any HistoryService, make: @Sendable () throws(StoreError) -> any GatewayEngine) {
         precondition((configuration.database == nil) == (database == nil), "the caller opens a configured database")
         if let database {
-            let makeSource = try database.history(store.historyLimits)
+            let makeSource = database.history(store.historyLimits)
             let engine = DatabaseEngine(
                 database: database,
                 configuration: configuration,

@@ -319,7 +319,7 @@ extension GatewayConfiguration {
     private static let storeKeys = [
         ConfigurationKey(
             name: "store",
-            requirement: "\"sqlite\", \"memory\", or \(DatabaseAddress.requirement)",
+            requirement: "\"sqlite\", \"memory\", or \(PostgresAddress.requirement)",
             summary: "the store of devices and pushes: a file, memory only, or a database that gateways share",
             isText: true,
             assign: {
@@ -347,8 +347,8 @@ extension GatewayConfiguration {
     /// Returns a fault that does not show the value, which may contain a password.
     private static func fault(ofStore value: JSONValue) -> ConfigurationFault? {
         guard case .string(let text) = value else { return nil }
-        if DatabaseAddress.schemes.contains(where: { text.hasPrefix($0) }) {
-            do throws(DatabaseAddress.Fault) { _ = try DatabaseAddress(text) } catch {
+        if PostgresAddress.schemes.contains(where: { text.hasPrefix($0) }) {
+            do throws(PostgresAddress.Fault) { _ = try PostgresAddress(text) } catch {
                 return ConfigurationFault(key: "store", problem: error.problem, remedy: error.remedy)
             }
         }
@@ -356,7 +356,7 @@ extension GatewayConfiguration {
         return ConfigurationFault(
             key: "store",
             problem: "is neither a file, nor memory, nor the address of a database",
-            remedy: "write \"sqlite\", \"memory\", or \(DatabaseAddress.requirement)"
+            remedy: "write \"sqlite\", \"memory\", or \(PostgresAddress.requirement)"
         )
     }
 }
@@ -368,7 +368,7 @@ extension GatewayConfiguration.Store {
         case "sqlite": self = .sqlite
         case "memory": self = .memory
         default:
-            guard let address = try? DatabaseAddress(text) else { return nil }
+            guard let address = try? PostgresAddress(text) else { return nil }
             self = .postgresql(address)
         }
     }

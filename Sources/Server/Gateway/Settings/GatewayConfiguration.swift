@@ -127,7 +127,7 @@ extension GatewayConfiguration {
         /// Memory, which a restart clears.
         case memory
         /// A PostgreSQL database, which other gateways may share.
-        case postgresql(DatabaseAddress)
+        case postgresql(PostgresAddress)
     }
 
     /// The ways in which a device token becomes known.
@@ -140,17 +140,10 @@ extension GatewayConfiguration {
 }
 
 extension GatewayConfiguration {
-    /// The database with devices and pushes; nil if they are stored elsewhere.
-    package var database: DatabaseAddress? {
-        switch self.store {
-        case .sqlite, .memory: nil
-        case .postgresql(let address): address
-        }
-    }
-
-    /// The connection string for libpq; nil without a database.
-    package var databaseConnectionString: String? {
-        self.database?.connectionString(allowsUnverifiedServer: self.allowsUnverifiedDatabase)
+    /// The database with devices and pushes, with defaults for its connections; nil if they are stored elsewhere.
+    package var database: PostgresAddress? {
+        guard case .postgresql(let address) = self.store else { return nil }
+        return address.completed(allowsUnverifiedServers: self.allowsUnverifiedDatabase)
     }
 
     /// Returns the fault of a database on another machine whose identity is not verified.

@@ -133,7 +133,7 @@ struct GatewayStoreTests {
         #expect(GatewayStore(configuration).historyLimits == configured)
         configuration.store = .memory
         #expect(GatewayStore(configuration).historyLimits == .inMemory)
-        configuration.store = .postgresql(try DatabaseAddress("postgresql:///wakegate"))
+        configuration.store = .postgresql(try PostgresAddress("postgresql:///wakegate"))
         #expect(GatewayStore(configuration).historyLimits == configured)
     }
 }
