@@ -45,7 +45,10 @@ package struct ConfigurationLoader {
     ) throws(ConfigurationError) -> GatewayConfiguration {
         var loader = ConfigurationLoader(base: base)
         // Stop here if the text cannot be parsed, because that would cause further faults.
-        if let text, let fault = loader.read(text, name: name) { throw ConfigurationError(faults: [fault]) }
+        if let text {
+            let value = try self.object(text, name: name, example: "{ edge: \"127.0.0.1:2197\" }")
+            loader.visit(ConfigurationAssignment(path: [], value: value))
+        }
         for setting in settings { loader.read(setting: setting) }
         loader.assignTopics()
         guard loader.faults.isEmpty else {
@@ -70,26 +73,23 @@ package struct ConfigurationLoader {
         if bytes.count <= bytesMax { return Data(bytes) }
         throw fault("is larger than \(bytesMax) bytes", remedy: "name another file with \(option)")
     }
+
+    /// Parses JSON5 text that must be an object. `name` identifies the text in messages.
+    static func object(_ text: Data, name: String, example: String) throws(ConfigurationError) -> JSONValue {
+        let fault: ConfigurationFault
+        do throws(JSON5Fault) {
+            let value = try JSON5Reader.read(Array(text))
+            if case .object = value { return value }
+            let remedy = "write an object: \(example)"
+            fault = ConfigurationFault(key: name, problem: "holds \(value.described)", remedy: remedy)
+        } catch {
+            fault = ConfigurationFault(key: name, problem: error.problem, remedy: error.remedy)
+        }
+        throw ConfigurationError(faults: [fault])
+    }
 }
 
 extension ConfigurationLoader {
-    /// Reads the file's text.
-    ///
-    /// - Returns: the reason why the text cannot be parsed; nil if it was parsed.
-    private mutating func read(_ text: Data, name: String) -> ConfigurationFault? {
-        do throws(JSON5Fault) {
-            let value = try JSON5Reader.read(Array(text))
-            guard case .object = value else {
-                let remedy = "write an object: { edge: \"127.0.0.1:2197\" }"
-                return ConfigurationFault(key: name, problem: "holds \(value.described)", remedy: remedy)
-            }
-            self.visit(ConfigurationAssignment(path: [], value: value))
-            return nil
-        } catch {
-            return ConfigurationFault(key: name, problem: error.problem, remedy: error.remedy)
-        }
-    }
-
     private mutating func read(setting: String) {
         guard let assignment = ConfigurationAssignment(setting: setting) else {
             return self.fault("--set \(setting)", "has no value", "write --set KEY=VALUE")

@@ -59,18 +59,9 @@ package struct FaultRuleReader {
         name: String,
         _ body: (inout FaultRuleReader, JSONValue) -> [FaultRule]
     ) throws(ConfigurationError) -> Rules {
+        let value = try ConfigurationLoader.object(text, name: name, example: "{ rules: [] }")
         var reader = FaultRuleReader()
-        var rules: [FaultRule] = []
-        do throws(JSON5Fault) {
-            let value = try JSON5Reader.read(Array(text))
-            if case .object = value {
-                rules = body(&reader, value)
-            } else {
-                reader.fault(name, "holds \(value.described)", "write an object: { rules: [] }")
-            }
-        } catch {
-            reader.fault(name, error.problem, error.remedy)
-        }
+        let rules = body(&reader, value)
         guard reader.faults.isEmpty else { throw ConfigurationError(faults: reader.faults) }
         return Rules(rules: rules, warnings: reader.warnings)
     }
