@@ -48,7 +48,7 @@ final class LibPQ {
             self.connection,
             { context, result in
                 guard let context = unsafe context, let result = unsafe result else { return }
-                unsafe Unmanaged<LibPQ>.fromOpaque(context).takeUnretainedValue().noticed(ResultFields(result))
+                unsafe Unmanaged<LibPQ>.fromOpaque(context).takeUnretainedValue().noticed(PostgresNotice(result))
             },
             context
         )
@@ -171,14 +171,8 @@ final class LibPQ {
         return self.notices
     }
 
-    private func noticed(_ fields: ResultFields) {
-        let notice = PostgresNotice(
-            state: fields.state ?? "",
-            severity: fields.severity,
-            message: ConnectFailure.line(fields.message) ?? "",
-            function: fields.function
-        )
-        if fields.isFatal { self.ending = notice }
+    private func noticed(_ notice: PostgresNotice) {
+        if notice.isFatal { self.ending = notice }
         if self.notices.count < Self.noticesMax { self.notices.append(notice) }
     }
 }
@@ -212,7 +206,8 @@ package final class PostgresRows {
     package var tag: String { unsafe String(cString: PQcmdStatus(self.result)) }
     /// The number of rows the statement returned or changed; 0 for other kinds of statements.
     package var affectedCount: Int { unsafe Int(String(cString: PQcmdTuples(self.result))) ?? 0 }
-    var fields: ResultFields { unsafe ResultFields(self.result) }
+    /// The error of a failed statement.
+    var failure: PostgresNotice { unsafe PostgresNotice(self.result) }
 
     package func isNull(_ row: Int, _ column: Int) -> Bool { self.value(row, column) == nil }
 
@@ -229,27 +224,17 @@ package final class PostgresRows {
     }
 }
 
-/// The fields of an error or notice.
-struct ResultFields {
-    /// The SQLSTATE; nil if the error is from libpq.
-    let state: String?
-    /// The severity, never translated.
-    let severity: String
-    /// The first line of the server's message, or libpq's whole message.
-    let message: String
-    /// The server's function that reported this; empty if it is not known.
-    let function: String
-
-    /// True if the server ends the connection with this error.
-    var isFatal: Bool { self.severity == "FATAL" || self.severity == "PANIC" }
-
+extension PostgresNotice {
+    /// Reads the fields of an error or notice, and libpq's whole message if there are none.
     fileprivate init(_ result: OpaquePointer) {
         func field(_ letter: Unicode.Scalar) -> String? {
             unsafe PQresultErrorField(result, Int32(letter.value)).map { unsafe String(cString: $0) }
         }
-        self.state = field("C")
-        self.severity = field("V") ?? field("S") ?? ""
-        self.message = unsafe field("M") ?? String(cString: PQresultErrorMessage(result))
-        self.function = field("R") ?? ""
+        self.init(
+            state: field("C") ?? "",
+            severity: field("V") ?? field("S") ?? "",
+            message: ConnectFailure.line(unsafe field("M") ?? String(cString: PQresultErrorMessage(result))) ?? "",
+            function: field("R") ?? ""
+        )
     }
 }

@@ -145,13 +145,13 @@ extension PostgresError {
 
 extension PostgresError {
     /// Creates the error of a failed statement. Omits the server's detail, which contains values of rows.
-    init(_ fields: ResultFields, server: String) {
-        let message = ConnectFailure.line(fields.message) ?? "the connection is lost"
-        if let state = fields.state {
-            self.init(state: state, message: message, server: server)
-        } else {
+    init(_ failure: PostgresNotice, server: String) {
+        let message = failure.message.isEmpty ? "the connection is lost" : failure.message
+        if failure.state.isEmpty {
             // The error is from libpq, which reports the end of a connection this way.
             self.init(kind: .connectionLost, message: message, server: server)
+        } else {
+            self.init(state: failure.state, message: message, server: server)
         }
     }
 }

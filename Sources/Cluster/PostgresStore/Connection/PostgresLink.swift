@@ -275,9 +275,9 @@ package final class PostgresLink {
             case .aborted: return .aborted
             case .rows: return .rows(result)
             case .failed:
-                let fields = result.fields
-                let error = PostgresError(fields, server: self.server)
-                if fields.isFatal { self.failure = self.failure ?? error }
+                let failure = result.failure
+                let error = PostgresError(failure, server: self.server)
+                if failure.isFatal { self.failure = self.failure ?? error }
                 return .failed(error)
             }
         }
@@ -330,16 +330,19 @@ package struct PostgresSetting: Hashable, Sendable {
     }
 }
 
-/// A message of a server outside its answers: a warning, or the reason why the server ends the connection.
+/// A message of a server: the error of a statement, a warning, or the reason why the server ends the connection.
 package struct PostgresNotice: Hashable, Sendable {
-    /// The SQLSTATE.
+    /// The SQLSTATE; empty if the message is from libpq.
     package let state: String
     /// The severity, such as `WARNING`, `NOTICE` or `FATAL`, never translated.
     package let severity: String
-    /// The message as one line.
+    /// The message as one line; may be empty.
     package let message: String
     /// The server's function that reported this; empty if it is not known.
     package let function: String
+
+    /// True if the server ends the connection with this message.
+    var isFatal: Bool { self.severity == "FATAL" || self.severity == "PANIC" }
 
     /// True if a commit is durable only on this server, because it stopped waiting for the standbys.
     package var isUnreplicatedCommit: Bool {
