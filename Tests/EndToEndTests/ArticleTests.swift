@@ -181,10 +181,10 @@ struct WebhookArticleTests {
 struct ReloadArticleTests {
     /// Returns the output with the parts that differ between gateways replaced: addresses and files by those of the
     /// article, and times and policy versions by placeholders.
-    private func general(_ output: String, _ gateway: ReloadingGateway) -> [String] {
+    private func general(_ output: String, _ gateway: ServedGateway) -> [String] {
         let text =
             output
-            .replacingOccurrences(of: gateway.served.certificate, with: "/etc/wakegate/tls.pem")
+            .replacingOccurrences(of: gateway.certificate, with: "/etc/wakegate/tls.pem")
             .replacingOccurrences(of: #""127.0.0.1:0""#, with: #""[::]:2197""#)
             .replacing(#/[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}Z/#, with: "MOMENT")
             .replacing(#/(version |"policyVersion":)[0-9]+/#) { "\($0.1)NUMBER" }
@@ -202,21 +202,21 @@ struct ReloadArticleTests {
         )
         // The edge of the article is open to other machines, so it requires providers to authenticate.
         let keys = try RestartFolder()
-        let gateway = try ReloadingGateway(members: ["providerKeys": keys.folder.path])
+        let gateway = try ServedGateway(members: ["providerKeys": keys.folder.path])
         let changed: [String: Any?] = ["edge": "[::]:443", "policy": ["launchInterval": 300]]
         try gateway.write(changed)
-        try gateway.served.renewCertificate()
+        try gateway.renewCertificate()
         for each in shown {
             if each.command.hasPrefix("curl ") {
                 // The change that the previous command applied must be new again.
                 try gateway.write(["policy": nil])
-                #expect(try gateway.answer().keys("changed") == ["policy.launchInterval"])
+                #expect(try gateway.postReload().keys("changed") == ["policy.launchInterval"])
                 try gateway.write(changed)
             }
             // In the article, the gateway has its default addresses.
-            let place = gateway.served.url(.admin)
+            let place = gateway.url(.admin)
             let command = each.command
-                .replacingOccurrences(of: "/etc/wakegate/wakegate.json5", with: gateway.served.configurationFile.path)
+                .replacingOccurrences(of: "/etc/wakegate/wakegate.json5", with: gateway.configurationFile.path)
                 .replacingOccurrences(of: "wakegate reload", with: "wakegate reload --gateway \(place)")
                 .replacingOccurrences(of: "http://127.0.0.1:9197", with: place)
             let ended = try ChildProcess.run("env", [RunningGateway.path, "bash", "-c", "\(command) 2>&1"])

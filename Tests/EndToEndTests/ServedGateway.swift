@@ -18,8 +18,12 @@ final class ServedGateway {
     private let certificates: String
     /// The directory with the certificates.
     private let development: RestartFolder
+    /// The members of the configuration file.
+    private var members: [String: Any]
 
-    /// - Parameter members: additional members of the configuration file; a section is merged with the existing one.
+    /// - Parameters:
+    ///   - arguments: command-line options, which override the file.
+    ///   - members: additional members of the configuration file; a section is merged with the existing one.
     init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
         let development = try RestartFolder()
         self.certificates = development.state.path
@@ -36,6 +40,7 @@ final class ServedGateway {
             guard let own = own as? [String: Any], let more = more as? [String: Any] else { return more }
             return own.merging(more) { $1 }
         }
+        self.members = configuration
         let file = Self.configurationFile(in: self.folder)
         try JSONSerialization.data(withJSONObject: configuration).write(to: file)
         let command = ["serve", "--config", file.path] + arguments
@@ -120,6 +125,19 @@ final class ServedGateway {
         return try Answer.curl(options)
     }
 
+    /// Sends a background push.
+    func push(
+        _ token: String,
+        topic: String,
+        payload: String = RunningGateway.payload,
+        fields more: [String] = [],
+        certificate: String? = nil
+    ) throws -> Answer {
+        let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + more
+        let path = "/3/device/\(token)"
+        return try self.ask(.edge, "POST", path, body: payload, fields: fields, certificate: certificate)
+    }
+
     /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
     func worker(_ topic: String, token: String? = nil, certificate: String? = nil) throws -> EventStream {
         var options = self.curl(.edge, "/v1/topics/\(topic)/wakes?slots=4") + ["--no-buffer"]
@@ -162,24 +180,11 @@ final class ServedGateway {
     }
 }
 
-/// A `wakegate serve` process whose configuration file is changed while it runs.
-final class ReloadingGateway {
-    let served: ServedGateway
-    private var members: [String: Any]
-
-    /// - Parameters:
-    ///   - arguments: command-line options, which override the file.
-    ///   - members: additional members of the file.
-    init(_ arguments: [String] = [], members: [String: Any] = [:]) throws {
-        self.served = try ServedGateway(arguments, members: members)
-        let data = try Data(contentsOf: self.served.configurationFile)
-        self.members = try JSONSerialization.jsonObject(with: data) as? [String: Any] ?? [:]
-    }
-
-    /// Writes the file with these members replaced; nil removes a member.
+extension ServedGateway {
+    /// Writes the configuration file with these members replaced; nil removes a member.
     func write(_ changes: [String: Any?]) throws {
         for (name, value) in changes { self.members[name] = value }
-        try JSONSerialization.data(withJSONObject: self.members).write(to: self.served.configurationFile)
+        try JSONSerialization.data(withJSONObject: self.members).write(to: self.configurationFile)
     }
 
     /// Returns the section `tls` of the file with these members replaced.
@@ -188,35 +193,24 @@ final class ReloadingGateway {
     }
 
     /// Reloads the configuration, as an operator does.
-    func reload(_ arguments: String...) throws -> ChildProcess.Ended {
-        let place = self.served.url(.admin)
-        return try ChildProcess.wakegate(["reload", "--gateway", place] + arguments)
+    func reload() throws -> ChildProcess.Ended {
+        try ChildProcess.wakegate(["reload", "--gateway", self.url(.admin)])
     }
+
+    /// Returns the answer of `POST /v1/reload`.
+    func postReload() throws -> Answer { try self.ask(.admin, "POST", "/v1/reload") }
+
+    /// Returns the explanation of a device.
+    func explain(_ token: String) throws -> Answer { try self.ask(.admin, "GET", "/v1/devices/\(token)") }
 
     /// Reloads the configuration with a signal, and waits until that is complete.
     ///
     /// - Parameter event: the log event to wait for.
     func hangUp(_ event: String = "reloaded") throws {
-        func count() -> Int { self.served.process.errors.components(separatedBy: " \(event) ").count }
+        func count() -> Int { self.process.errors.components(separatedBy: " \(event) ").count }
         let before = count()
-        self.served.process.send(SIGHUP)
-        try self.served.eventually(event) { count() > before }
-    }
-
-    /// Returns the answer of `POST /v1/reload`.
-    func answer() throws -> Answer { try self.served.ask(.admin, "POST", "/v1/reload") }
-
-    func explain(_ token: String) throws -> Answer { try self.served.ask(.admin, "GET", "/v1/devices/\(token)") }
-
-    /// Sends a background push.
-    func push(
-        _ token: String,
-        topic: String,
-        payload: String = RunningGateway.payload,
-        fields more: [String] = []
-    ) throws -> Answer {
-        let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + more
-        return try self.served.ask(.edge, "POST", "/3/device/\(token)", body: payload, fields: fields)
+        self.process.send(SIGHUP)
+        try self.eventually(event) { count() > before }
     }
 }
 

@@ -8,14 +8,7 @@ struct WorkerCredentialTests {
     private let device = String(repeating: "c4ed", count: 16)
 
     private func push(_ gateway: ServedGateway, certificate: String? = nil) throws -> Answer {
-        try gateway.ask(
-            .edge,
-            "POST",
-            "/3/device/\(self.device)",
-            body: RunningGateway.payload,
-            fields: ["apns-topic: \(SDKWorker.topic)", "apns-push-type: background"],
-            certificate: certificate
-        )
+        try gateway.push(self.device, topic: SDKWorker.topic, certificate: certificate)
     }
 
     private func register(_ gateway: ServedGateway) throws {
