@@ -32,22 +32,18 @@ struct DrainTests {
         #expect(try gateway.process.finish().status == 0)
     }
 
-    @Test("An idle gateway ends immediately", arguments: [SIGTERM, SIGINT])
-    func idle(signal: Int32) throws {
-        let gateway = try RunningGateway()
-        gateway.process.send(signal)
-        #expect(try gateway.process.finish(within: 5).status == 0)
-    }
-
-    @Test("An open connection receives the reason for its end in a GOAWAY, in the format of APNs")
-    func goAway() throws {
+    @Test(
+        "An idle gateway ends immediately, and an open connection receives the reason in a GOAWAY, as from APNs",
+        arguments: [SIGTERM, SIGINT]
+    )
+    func goAway(signal: Int32) throws {
         let gateway = try RunningGateway()
         let client = try gateway.hearing()
         #expect(try client.line() == "settings")
-        gateway.process.send(SIGTERM)
+        gateway.process.send(signal)
         #expect(try client.line() == #"goaway 0 0 {"reason":"Shutdown"}"#)
         #expect(try client.finish().status == 0)
-        #expect(try gateway.process.finish().status == 0)
+        #expect(try gateway.process.finish(within: 5).status == 0)
     }
 
     @Test("A client that stops at GOAWAY and asks on a new connection gets its complete answer")

@@ -19,7 +19,10 @@ struct SecretTests {
         let holders = try scene.filesWithPayload()
         #expect(!holders.isEmpty && holders.allSatisfy { $0.hasPrefix("journal") }, "\(holders)")
         let log = try #require(scene.output["gateway"])
-        for (event, level) in ["ready": "info", "clientCertificate": "warning", "providerKeys": "warning"] {
+        for (event, level) in [
+            ("ready", "info"), ("clientCertificate", "warning"), ("providerKeys", "warning"),
+            ("providerTokenRefused", "warning"),
+        ] {
             #expect(log.contains(format == "json" ? "\"event\":\"\(event)\"" : " \(level) \(event)"), "\(event)")
         }
         #expect(scene.output.values.filter { !$0.isEmpty }.count > 5)

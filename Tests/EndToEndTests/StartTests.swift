@@ -19,41 +19,6 @@ struct StartTests {
     }
 }
 
-@Suite("A gateway as its configuration says", .serialized, .timeLimit(.minutes(15)))
-struct ServeTests {
-    private static let tokens = ["5c", "6d"].map { String(repeating: $0, count: 32) }
-
-    @Test("serve runs with a file that sets something in every section, and exits with 0 on SIGTERM")
-    func serve() throws {
-        // A development gateway creates the certificate that serve needs.
-        let development = try RunningGateway()
-        let folder = development.folder
-        let state = folder.appendingPathComponent(".wakegate").path
-        let file = folder.appendingPathComponent("wakegate.json5")
-        let configuration = """
-            {
-              edge: "127.0.0.1:0", admin: ["127.0.0.1:0", "unix:\(folder.path)/admin"], plain: "127.0.0.1:0",
-              state: "\(folder.path)/state", store: "memory", registration: "open", drainTimeout: 1,
-              tls: { certificate: "\(state)/server.pem", key: "\(state)/server.key", clientCA: "\(state)/ca.pem" },
-              policy: { launchInterval: 600 }, topics: { "com.example.app": { policy: { launchInterval: 300 } } },
-              limits: { devicesMax: 1000, idleSeconds: 60 }, log: { level: "debug", format: "json" },
-            }
-            """
-        try Data(configuration.utf8).write(to: file)
-        let gateway = try ChildProcess(wakegate: ["serve", "--config", file.path], folder: folder)
-        let ready = try gateway.object()
-        let edge = try #require(ready["edge"] as? String)
-        #expect((ready["admin"] as? [String])?.count == 2)
-        // The certificate was made by a gateway for another directory, but by the authority that this one requires.
-        let gate = ["--gateway", "https://\(edge)", "--ca", "\(state)/ca.pem", "--cert", "\(state)/provider.pem"]
-        let push = ["push", Self.tokens[0], "--topic", "com.example.app"] + gate
-        let pushed = try ChildProcess.wakegate(push)
-        #expect(pushed.status == 0, "\(pushed.errors)")
-        let ended = try gateway.end()
-        #expect(ended.status == 0, "\(ended.errors)")
-    }
-}
-
 @Suite("Missing system resources", .serialized, .timeLimit(.minutes(15)))
 struct ProcessLimitTests {
     private let free = ["--edge", "127.0.0.1:0", "--admin", "127.0.0.1:0"]

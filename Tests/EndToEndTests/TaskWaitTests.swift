@@ -1,7 +1,6 @@
 import Foundation
 import Glibc
 import Testing
-import WakeGateTestKit
 
 @Suite("Continued tasks in a terminal", .serialized, .timeLimit(.minutes(15)))
 struct TaskWaitTests {
@@ -9,16 +8,9 @@ struct TaskWaitTests {
     private let export = "com.example.tasks.export"
     private let token = String(repeating: "7a5d", count: 16)
 
-    /// The store of a gateway.
-    enum Store: String, CaseIterable {
-        case embedded, postgres
-    }
-
     /// Starts a gateway with a device that is in use.
-    private func gateway(_ store: Store = .embedded) throws -> RunningGateway {
-        var database: [String] = []
-        if store == .postgres { database = ["--set", "store=\(try PostgresServer.shared().database())"] }
-        let gateway = try RunningGateway(database)
+    private func gateway() throws -> RunningGateway {
+        let gateway = try RunningGateway()
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
         return gateway
@@ -73,9 +65,9 @@ struct TaskWaitTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("task submit --wait prints each step as a line, and exits with the task's status", arguments: Store.allCases)
-    func lines(store: Store) throws {
-        let gateway = try self.gateway(store)
+    @Test("task submit --wait prints each step as a line, and exits with the task's status")
+    func lines() throws {
+        let gateway = try self.gateway()
         let wait = try self.submit(gateway, self.export, ["--title", "Export"])
         #expect(try wait.line()?.hasPrefix("scheduled, waits for a free slot") == true)
         #expect(try wait.line()?.hasPrefix("waiting  The continued task is due, but no stream") == true)
@@ -100,9 +92,9 @@ struct TaskWaitTests {
         withExtendedLifetime(worker) {}
     }
 
-    @Test("A signal cancels the task in any state, and the exit status reports it", arguments: Store.allCases)
-    func cancelled(store: Store) throws {
-        let gateway = try self.gateway(store)
+    @Test("A signal cancels the task in any state, and the exit status reports it")
+    func cancelled() throws {
+        let gateway = try self.gateway()
         let waiting = try self.submit(gateway, self.export)
         #expect(try waiting.line()?.hasPrefix("scheduled") == true)
         let dropped = try waiting.end(SIGINT)

@@ -54,32 +54,6 @@ struct UserMistakeTests {
         #expect(!FileManager.default.fileExists(atPath: "\(place.folder.path)/wrong"))
     }
 
-    @Test("A wrong key, team and key id are one answer, and three lines in the gateway's log")
-    func providerTokens() throws {
-        let asking = try AskingGateway()
-        try asking.useKey("KEY0000001", topic: "t.e")
-        let device = String(repeating: "0e", count: 32)
-        func refused(keyID: String = "KEY0000001", team: String = AskingGateway.team, key: String) throws -> String {
-            let options = ["--provider-key", key, "--team", team, "--key-id", keyID]
-            let line = ["push", device, "--topic", "t.e"] + options
-            let ended = try ChildProcess.wakegate(line, folder: asking.folder)
-            #expect(ended.status == 1 && ended.output.hasPrefix("403 InvalidProviderToken"), "\(ended.output)")
-            return ended.errors
-        }
-        let key = ".wakegate/provider.p8"
-        for errors in [
-            try refused(keyID: "KEY0000009", key: key), try refused(team: "OTHERTEAM1", key: key),
-            try refused(key: ".wakegate/ca.key"),
-        ] {
-            #expect(errors.contains("its log says which it is") && errors.contains("providerTokenRefused"), "\(errors)")
-        }
-        for cause in ["unknown key id", "another team", "another key"] {
-            try asking.gateway.eventually(cause) {
-                asking.gateway.process.errors.contains("providerTokenRefused cause=\"\(cause)\" keyID=KEY000000")
-            }
-        }
-    }
-
     @Test("A worker whose token is revoked, or is for another topic, ends with 77, which its unit does not restart")
     func refusedWorker() throws {
         let gateway = try ServedGateway()
