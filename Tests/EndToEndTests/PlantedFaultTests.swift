@@ -35,17 +35,19 @@ struct PlantedFaultTests {
     @Test("Every fault is found after files move, types are renamed, and lines are indented differently")
     func moves() throws {
         let folder = try Self.makeFolder()
-        let sources = RunningGateway.root.appendingPathComponent("Sources")
-        let moved = folder.url.appendingPathComponent("Sources/Elsewhere")
-        try FileManager.default.createDirectory(at: moved, withIntermediateDirectories: true)
-        let names = try FileManager.default.subpathsOfDirectory(atPath: sources.path).filter { $0.hasSuffix(".swift") }
-        #expect(names.count > 100)
-        for (number, name) in names.enumerated() {
-            let text = try String(contentsOf: sources.appendingPathComponent(name), encoding: .utf8)
-            let renamed = text.replacing(#/\b(DeviceLanes|Dispatcher)\b/#, with: "Renamed")
-            let indented = renamed.replacing("\n    ", with: "\n  ")
-            try Data(indented.utf8).write(to: moved.appendingPathComponent("\(number).swift"))
-        }
+        let script = #"""
+            set -euo pipefail
+            mkdir -p Sources/Elsewhere
+            number=0
+            find "$0/Sources" -name '*.swift' | while read -r file; do
+                number=$((number + 1))
+                sed -E 's/\b(DeviceLanes|Dispatcher)\b/Renamed/g; s/^    /  /' "$file" >Sources/Elsewhere/$number.swift
+            done
+            (($(ls Sources/Elsewhere | wc -l) > 100))
+            """#
+        let arguments = ["-c", script, RunningGateway.root.path]
+        let moved = try ChildProcess.run("bash", arguments, folder: folder.url)
+        #expect(moved.status == 0, "\(moved.errors)")
         let ended = try ChildProcess.run("\(folder.path)/deploy/mutations", ["--check"])
         #expect(ended.status == 0, "\(ended.output) \(ended.errors)")
     }
