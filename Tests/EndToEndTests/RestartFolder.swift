@@ -10,6 +10,9 @@ final class RestartFolder {
 
     var folder: URL { self.temporary.url }
 
+    /// Returns a path in the directory.
+    func path(_ name: String) -> String { self.folder.appendingPathComponent(name).path }
+
     /// The state directory of the gateways.
     var state: URL { self.folder.appendingPathComponent(".wakegate") }
     var journal: URL { self.state.appendingPathComponent("journal.sqlite") }

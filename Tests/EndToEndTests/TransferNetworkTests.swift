@@ -102,30 +102,6 @@ final class TransferNetworkTests: TransferScene {
         #expect(failed.status == 1 && failed.errors.contains("/nowhere/own.pem cannot be read"), "\(failed.errors)")
     }
 
-    @Test("A cut answer is downloaded again, however it was cut; an answer may end with its connection")
-    func endings() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let size = 400_000
-        let whole = Data((0..<size).map { UInt8(ascii: "0") + UInt8($0 % 10) })
-        // There is too little space for both a first half that cannot be continued and the whole file.
-        let limits = ["--set", "retry.first=0.05", "--set", "limits.stateBytes=500000"]
-        let agent = try RunningTransferAgent(nil, ["--trust", self.server.authority.certificate] + limits)
-        let ways = [
-            ("http", "close", 1), ("http", "chunked", 2), ("http", "length", 2), ("https", "close", 1),
-            ("https", "chunked", 2), ("https", "length", 2), ("https", "abrupt", 2),
-        ]
-        for (scheme, way, attempts) in ways {
-            let url = "\(scheme == "http" ? faulty.base : faulty.tls)/\(way)/\(size)"
-            let id = try agent.add(Self.session, url)
-            let end = try agent.eventually("an end of \(url)", Self.session, id) { $0["endedAt"] is Int }
-            #expect(end["state"] as? String == "finished", "\(end)")
-            #expect(end["attempts"] as? Int == attempts, "\(url): \(end)")
-            let name = "\(scheme)-\(way)"
-            #expect(try agent.transfer("take", Self.session, id, self.path(name)).status == 0)
-            #expect(self.content(at: self.path(name)) == whole, "\(url)")
-        }
-    }
-
     @Test("A network that NetworkManager calls metered holds a transfer, which resumes on another network")
     func metered() throws {
         let content = TransferServer.content(600_000, seed: 25)
@@ -267,10 +243,8 @@ struct TransferServiceTests {
         self.folder = try RestartFolder()
     }
 
-    private func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
-
     private var command: [String] {
-        [RunningGateway.program, "transfers", "--state", self.path("state"), "--metered", "no"]
+        [RunningGateway.program, "transfers", "--state", self.folder.path("state"), "--metered", "no"]
     }
 
     private func ask(_ socket: String, _ path: String) throws -> ChildProcess.Ended {
@@ -282,15 +256,15 @@ struct TransferServiceTests {
         "Without configuration it listens where clients look, keeps its state for this user, and reads a token file"
     )
     func defaults() throws {
-        let variables = ["XDG_RUNTIME_DIR=\(self.folder.folder.path)", "XDG_STATE_HOME=\(self.path("home"))"]
-        let token = self.path("token")
+        let variables = ["XDG_RUNTIME_DIR=\(self.folder.folder.path)", "XDG_STATE_HOME=\(self.folder.path("home"))"]
+        let token = self.folder.path("token")
         try Data("word\n".utf8).write(to: URL(fileURLWithPath: token))
         let command = variables + [RunningGateway.program, "transfers", "--token", token]
         let agent = try ChildProcess("env", command)
-        let socket = "unix:\(self.path("wakegate/transfers.sock"))"
+        let socket = "unix:\(self.folder.path("wakegate/transfers.sock"))"
         #expect(try agent.line() == "{\"ready\": true, \"listen\": \"\(socket)\"}")
         #expect(agent.errors.contains("--token FILE is now --token-file FILE"))
-        #expect(FileManager.default.fileExists(atPath: self.path("home/wakegate/transfers")))
+        #expect(FileManager.default.fileExists(atPath: self.folder.path("home/wakegate/transfers")))
         let list = ["transfer", "list", "com.example.session"]
         let asked = try ChildProcess.run(
             "env",
@@ -302,7 +276,7 @@ struct TransferServiceTests {
 
     @Test("The agent serves on the passed socket, and notifies that it is ready, alive and stopping")
     func service() throws {
-        let socket = self.path("passed.sock")
+        let socket = self.folder.path("passed.sock")
         let options = ["--socket", "transfers=unix:\(socket)", "--watchdog", "200000"]
         // The socket overrides the address on the command line.
         let service = try ManagedService(options, self.command + ["--listen", "unix:/nowhere/else"])
@@ -324,16 +298,16 @@ struct TransferServiceTests {
 
     @Test("The agent's watchdog starves while the agent's thread is stopped")
     func watchdog() throws {
-        let listen = ["--listen", "unix:\(self.path("own.sock"))"]
-        let service = try ManagedService(["--watchdog", "200000"], self.command + listen)
+        let socket = self.folder.path("own.sock")
+        let service = try ManagedService(["--watchdog", "200000"], self.command + ["--listen", "unix:\(socket)"])
         try service.expectStarvation(withStopped: "agent")
         #expect(try service.end().status == 0)
-        #expect(!FileManager.default.fileExists(atPath: self.path("own.sock")), "its own socket is removed at its end")
+        #expect(!FileManager.default.fileExists(atPath: socket), "its own socket is removed at its end")
     }
 
     @Test("systemd's own activation starts it with the first connection, which is answered")
     func socketActivate() throws {
-        let socket = self.path("activated.sock")
+        let socket = self.folder.path("activated.sock")
         let options = ["ASAN_OPTIONS", "TSAN_OPTIONS"].filter { ProcessInfo.processInfo.environment[$0] != nil }
         let activation = ["--fdname=transfers", "--listen=\(socket)"] + options.map { "--setenv=\($0)" }
         // Started indirectly, because it closes the descriptor by which Foundation detects the end of a child.
@@ -347,8 +321,8 @@ struct TransferServiceTests {
 
     @Test("More than one socket ends the start with 78, and names the accepted number")
     func twoSockets() throws {
-        let sockets = ["one", "two"].flatMap { ["--socket", "\($0)=unix:\(self.path($0))"] }
-        let ended = try ManagedService(sockets, self.command + ["--listen", "unix:\(self.path("own"))"]).finish()
+        let sockets = ["one", "two"].flatMap { ["--socket", "\($0)=unix:\(self.folder.path($0))"] }
+        let ended = try ManagedService(sockets, self.command + ["--listen", "unix:\(self.folder.path("own"))"]).finish()
         #expect(ended.status == EX_CONFIG)
         #expect(ended.errors.contains("passed 2 sockets; give the agent one"), "\(ended.errors)")
     }

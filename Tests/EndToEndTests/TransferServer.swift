@@ -186,7 +186,7 @@ class TransferScene {
     }
 
     /// Returns a path in the directory.
-    func path(_ name: String) -> String { self.folder.folder.appendingPathComponent(name).path }
+    func path(_ name: String) -> String { self.folder.path(name) }
 
     /// Returns the content of a file; nil if it does not exist.
     func content(at path: String) -> Data? { try? Data(contentsOf: URL(fileURLWithPath: path)) }

@@ -17,10 +17,7 @@ final class TransferTests: TransferScene {
         let content = TransferServer.content(2_000_000)
         let sum = try self.server.put("film", content)
         let gateway = try RunningGateway()
-        #expect(try gateway.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
-        let agent = try RunningTransferAgent(gateway)
-        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
-        #expect(made.status == 0, "\(made.errors)")
+        let agent = try self.agent(gateway)
         try self.server.hold(after: 700_000)
         let place = self.path("film")
         let id = try agent.add(Self.session, "http://\(self.server.plain)/files/film", "--sha256", sum, "--note", place)
@@ -51,10 +48,7 @@ final class TransferTests: TransferScene {
         let sum = try self.server.put("film", content)
         let place = try RestartFolder()
         let killed = try place.start()
-        #expect(try killed.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
-        let agent = try RunningTransferAgent(killed, ["--set", "retry.first=0.05", "--set", "retry.last=0.2"])
-        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
-        #expect(made.status == 0, "\(made.errors)")
+        let agent = try self.agent(killed, ["--set", "retry.first=0.05", "--set", "retry.last=0.2"])
         try self.server.hold(after: 400_000)
         let (film, url) = (self.path("film"), "http://\(self.server.plain)/files/film")
         let id = try agent.add(Self.session, url, "--sha256", sum, "--note", film)
@@ -89,9 +83,7 @@ final class TransferTests: TransferScene {
         #expect(try gateway.wakegate("device", "conditions", self.device, "appState=forceQuit").status == 0)
         let read = try gateway.edge("/v1/devices/\(self.device)/conditions")
         #expect(read.status == 200 && read.value("appState") as? String == "forceQuit")
-        let agent = try RunningTransferAgent(gateway)
-        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
-        #expect(made.status == 0, "\(made.errors)")
+        let agent = try self.agent(gateway)
         try self.server.hold(after: 50_000)
         let url = "http://\(self.server.plain)/files/film"
         let id = try agent.add(Self.session, url)
@@ -103,6 +95,15 @@ final class TransferTests: TransferScene {
         let change = try agent.transfer("session", Self.session, "--after-force-quit", "yes")
         #expect(change.output.contains("continuesAfterForceQuit  yes"), "\(change.output)")
         try agent.eventually("the end", Self.session, id) { $0["state"] as? String == "finished" }
+    }
+
+    /// Starts an agent with a session of a device, which is registered at the gateway.
+    private func agent(_ gateway: RunningGateway, _ options: [String] = []) throws -> RunningTransferAgent {
+        #expect(try gateway.wakegate("device", "register", self.device, "--topic", Self.topic).status == 0)
+        let agent = try RunningTransferAgent(gateway, options)
+        let made = try agent.transfer("session", Self.session, "--device", self.device, "--topic", Self.topic)
+        #expect(made.status == 0, "\(made.errors)")
+        return agent
     }
 
     /// Starts a worker whose command moves finished files to the paths in their notes.
@@ -149,26 +150,6 @@ final class TransferTests: TransferScene {
             _ = try await session.take(try #require(try await session.transfers().first?.id), to: self.path("other"))
         }
         #expect(again?.code == .alreadyTaken)
-    }
-
-    @Test("A restarted worker continues its earlier download")
-    func goesOn() async throws {
-        try self.server.put("film", TransferServer.content(500_000, seed: 3))
-        let agent = try RunningTransferAgent()
-        try self.server.hold(after: 100_000)
-        let (url, place) = ("http://\(self.server.plain)/files/film", self.path("film"))
-        let before = try BackgroundSession(Self.session, agent: agent.address)
-        let begun = Task { () throws(BackgroundTransferError) in try await before.download(from: url, to: place) }
-        var events = before.events.makeAsyncIterator()
-        _ = try await events.next()
-        begun.cancel()
-        let error = await #expect(throws: BackgroundTransferError.self) { _ = try await begun.value }
-        #expect(error?.code == .cancelled)
-        let after = try BackgroundSession(Self.session, agent: agent.address)
-        let going = Task { () throws(BackgroundTransferError) in try await after.download(from: url, to: place) }
-        try self.server.release()
-        #expect(try await going.value.isTaken)
-        #expect(try await after.transfers().count == 1)
     }
 
     // MARK: Network faults
@@ -246,6 +227,30 @@ final class TransferTests: TransferScene {
         #expect(refused.status == 1 && refused.errors.contains(" failed: Certificate"), "\(refused.errors)")
     }
 
+    @Test("A server that answers before it has read an upload fails it, unless the session accepts that")
+    func early() throws {
+        let file = self.path("log")
+        try TransferServer.content(20_000_000, seed: 34).write(to: URL(fileURLWithPath: file))
+        let agent = try RunningTransferAgent(nil, ["--trust", self.server.authority.certificate])
+        let servers = ["http://\(self.server.plain)", "https://\(self.server.http2)"]
+        func end(_ server: String) throws -> [String: Any] {
+            let id = try agent.add(Self.session, "\(server)/answered/log", "--upload", file)
+            return try agent.eventually("an end", Self.session, id) { $0["endedAt"] is Int }
+        }
+        for server in servers {
+            let end = try end(server)
+            #expect(end["state"] as? String == "failed" && end["attempts"] as? Int == 1, "\(end)")
+            let reason = (end["error"] as? [String: Any])?["reason"] as? String
+            #expect(reason == "ServerStoppedReading" && end["status"] as? Int == 201, "\(end)")
+        }
+        #expect(try agent.transfer("session", Self.session, "--early-answers", "yes").status == 0)
+        for server in servers {
+            let end = try end(server)
+            #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 1, "\(end)")
+            #expect(end["bytes"] as? Int ?? .max < 20_000_000, "\(end)")
+        }
+    }
+
     @Test("A file is uploaded whole")
     func upload() async throws {
         let content = TransferServer.content(400_000, seed: 9)
@@ -267,13 +272,15 @@ final class FaultyServer {
 
     let base: String
     let http2: String
-    /// The URL over TLS, whose certificate is the authority's.
     let tls: String
+    /// The authority of the certificate of `http2` and `tls`.
+    let authority: TestAuthority
     let process: ChildProcess
 
-    init(_ authority: TestAuthority) throws {
+    init() throws {
+        self.authority = try TestAuthority()
         let extensions = "subjectAltName = IP:127.0.0.1\nextendedKeyUsage = serverAuth"
-        let certificate = try authority.issue("/CN=127.0.0.1", extensions: extensions)
+        let certificate = try self.authority.issue("/CN=127.0.0.1", extensions: extensions)
         let path = RunningGateway.client("faulty_server.py")
         self.process = try ChildProcess("python3", [path, certificate], isInputOpen: true)
         let ports = try self.process.line()?.split(separator: " ") ?? []
@@ -301,42 +308,51 @@ final class FaultyServer {
 }
 
 @Suite("Transfers from and to servers with faults", .serialized, .timeLimit(.minutes(15)))
-final class TransferFaultTests: TransferScene {
+struct TransferFaultTests {
     private static let session = "com.example.faults"
-    private static let quick = ["--set", "retry.first=0.02", "--set", "retry.last=0.05"]
+    private let faulty: FaultyServer
+    private let agent: RunningTransferAgent
+    private let folder: RestartFolder
 
-    private func end(_ agent: RunningTransferAgent, _ id: String) throws -> [String: Any] {
-        try agent.eventually("an end", Self.session, id) { $0["endedAt"] is Int }
+    init() throws {
+        self.faulty = try FaultyServer()
+        let quick = ["--set", "retry.first=0.02", "--set", "retry.last=0.05"]
+        self.agent = try RunningTransferAgent(nil, quick + ["--trust", self.faulty.authority.certificate])
+        self.folder = try RestartFolder()
+    }
+
+    private func end(_ id: String) throws -> [String: Any] {
+        try self.agent.eventually("an end", Self.session, id) { $0["endedAt"] is Int }
     }
 
     private func reason(_ transfer: [String: Any]) -> String? {
         (transfer["error"] as? [String: Any])?["reason"] as? String
     }
 
-    private func taken(_ agent: RunningTransferAgent, _ id: String) throws -> Data? {
-        let place = self.path(id)
-        #expect(try agent.transfer("take", Self.session, id, place).status == 0)
-        return self.content(at: place)
+    private func taken(_ id: String) throws -> Data {
+        let place = self.folder.path(id)
+        #expect(try self.agent.transfer("take", Self.session, id, place).status == 0)
+        return try Data(contentsOf: URL(fileURLWithPath: place))
     }
 
-    private func file(_ name: String, _ content: Data) throws -> String {
-        try content.write(to: URL(fileURLWithPath: self.path(name)))
-        return self.path(name)
+    /// Returns the path of a file to upload.
+    private func file(seed: UInt64) throws -> String {
+        let path = self.folder.path("log")
+        try TransferServer.content(20_000_000, seed: seed).write(to: URL(fileURLWithPath: path))
+        return path
     }
 
     // MARK: Downloads
 
     /// Downloads files of a server with faults, and expects this content, and these ranges in the requests for each.
     private func expect(_ content: Data, attempts: Int? = nil, _ files: [(String, [String])]) throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
         for (path, ranges) in files {
-            let id = try agent.add(Self.session, "\(faulty.base)/\(path)")
-            let end = try self.end(agent, id)
+            let id = try self.agent.add(Self.session, "\(self.faulty.base)/\(path)")
+            let end = try self.end(id)
             #expect(end["state"] as? String == "finished", "\(end)")
             #expect(end["attempts"] as? Int == attempts ?? ranges.count, "\(end)")
-            #expect(try self.taken(agent, id) == content, "\(path)")
-            #expect(try faulty.requests("/\(path)", "range") == ranges, "\(path)")
+            #expect(try self.taken(id) == content, "\(path)")
+            #expect(try self.faulty.requests("/\(path)", "range") == ranges, "\(path)")
         }
     }
 
@@ -354,21 +370,41 @@ final class TransferFaultTests: TransferScene {
         try self.expect(FaultyServer.first, files)
     }
 
+    @Test("A cut answer is downloaded again, however it was cut; an answer may end with its connection")
+    func endings() throws {
+        let size = 400_000
+        let whole = Data((0..<size).map { UInt8(ascii: "0") + UInt8($0 % 10) })
+        // There is too little space for both a first half that cannot be continued and the whole file.
+        let limits = ["--set", "retry.first=0.05", "--set", "limits.stateBytes=500000"]
+        let agent = try RunningTransferAgent(nil, ["--trust", self.faulty.authority.certificate] + limits)
+        let ways = [
+            ("http", "close", 1), ("http", "chunked", 2), ("http", "length", 2), ("https", "close", 1),
+            ("https", "chunked", 2), ("https", "length", 2), ("https", "abrupt", 2),
+        ]
+        for (scheme, way, attempts) in ways {
+            let url = "\(scheme == "http" ? self.faulty.base : self.faulty.tls)/\(way)/\(size)"
+            let id = try agent.add(Self.session, url)
+            let end = try agent.eventually("an end of \(url)", Self.session, id) { $0["endedAt"] is Int }
+            #expect(end["state"] as? String == "finished", "\(end)")
+            #expect(end["attempts"] as? Int == attempts, "\(url): \(end)")
+            let place = self.folder.path("\(scheme)-\(way)")
+            #expect(try agent.transfer("take", Self.session, id, place).status == 0)
+            #expect(try Data(contentsOf: URL(fileURLWithPath: place)) == whole, "\(url)")
+        }
+    }
+
     @Test("An HTTP/2 stream that is reset with NO_ERROR before its end is a cut")
     func reset() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick + ["--trust", self.server.authority.certificate])
-        let id = try agent.add(Self.session, "\(faulty.http2)/film")
-        let end = try self.end(agent, id)
+        let id = try self.agent.add(Self.session, "\(self.faulty.http2)/film")
+        let end = try self.end(id)
         #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
-        #expect(try self.taken(agent, id) == FaultyServer.first)
+        #expect(try self.taken(id) == FaultyServer.first)
     }
 
     @Test("A server with endless answers is retried ever more rarely, and the transfer names the server's fault")
     func endless() throws {
-        let faulty = try FaultyServer(self.server.authority)
         let agent = try RunningTransferAgent(nil, ["--set", "retry.first=0.02", "--set", "retry.last=100"])
-        let id = try agent.add(Self.session, "\(faulty.base)/endless")
+        let id = try agent.add(Self.session, "\(self.faulty.base)/endless")
         let held = try agent.eventually("a long wait", Self.session, id) { transfer in
             (transfer["why"] as? String)?.contains("ended its answer after the same 60000 bytes 3 times") == true
         }
@@ -380,86 +416,57 @@ final class TransferFaultTests: TransferScene {
 
     @Test("Cookies of a redirect are sent only within the same transfer")
     func cookies() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
         for options in [[], [], ["--header", "cookie: own=2"]] {
-            let ended = try agent.run(["add", Self.session, "\(faulty.base)/cookie", "--wait"] + options)
+            let ended = try self.agent.run(["add", Self.session, "\(self.faulty.base)/cookie", "--wait"] + options)
             #expect(ended.status == 0, "\(ended.errors)")
         }
         let cookies = ["-", "seen=1", "-", "seen=1", "own=2", "seen=1; own=2"]
-        #expect(try faulty.requests("/cookie", "cookie") == cookies)
+        #expect(try self.faulty.requests("/cookie", "cookie") == cookies)
     }
 
     @Test("A content coding is refused unless it was requested")
     func codings() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        let refused = try agent.transfer("add", Self.session, "\(faulty.base)/coded", "--wait")
+        let refused = try self.agent.transfer("add", Self.session, "\(self.faulty.base)/coded", "--wait")
         #expect(refused.status == 1 && refused.errors.contains("UnrequestedCoding"), "\(refused.errors)")
-        let place = self.path("coded.gz")
+        let place = self.folder.path("coded.gz")
         let header = ["--header", "accept-encoding: gzip"]
-        let ended = try agent.run(["add", Self.session, "\(faulty.base)/coded", "--to", place] + header)
+        let ended = try self.agent.run(["add", Self.session, "\(self.faulty.base)/coded", "--to", place] + header)
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(self.content(at: place)?.prefix(2) == Data([0x1F, 0x8B]))
-        #expect(try faulty.requests("/coded", "accept-encoding") == ["identity", "gzip"])
+        #expect(try Data(contentsOf: URL(fileURLWithPath: place)).prefix(2) == Data([0x1F, 0x8B]))
+        #expect(try self.faulty.requests("/coded", "accept-encoding") == ["identity", "gzip"])
     }
 
     @Test("A download with POST states a length, which many servers require")
     func post() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        let url = "\(faulty.base)/posted"
-        let ended = try agent.transfer("add", Self.session, url, "--method", "POST", "--wait")
+        let url = "\(self.faulty.base)/posted"
+        let ended = try self.agent.transfer("add", Self.session, url, "--method", "POST", "--wait")
         #expect(ended.status == 0, "\(ended.errors)")
-        #expect(try faulty.requests("/posted", "content-length") == ["0"])
+        #expect(try self.faulty.requests("/posted", "content-length") == ["0"])
     }
 
     // MARK: Uploads
 
-    @Test("A server that answers before it has read an upload fails it, unless the session accepts that")
-    func early() throws {
-        let file = try self.file("log", TransferServer.content(20_000_000, seed: 34))
-        let agent = try RunningTransferAgent(nil, Self.quick + ["--trust", self.server.authority.certificate])
-        for server in ["http://\(self.server.plain)", "https://\(self.server.http2)"] {
-            let url = "\(server)/answered/log"
-            let end = try self.end(agent, try agent.add(Self.session, url, "--upload", file))
-            #expect(end["state"] as? String == "failed" && end["attempts"] as? Int == 1, "\(end)")
-            #expect(self.reason(end) == "ServerStoppedReading" && end["status"] as? Int == 201, "\(end)")
-        }
-        #expect(try agent.transfer("session", Self.session, "--early-answers", "yes").status == 0)
-        for server in ["http://\(self.server.plain)", "https://\(self.server.http2)"] {
-            let url = "\(server)/answered/log"
-            let end = try self.end(agent, try agent.add(Self.session, url, "--upload", file))
-            #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 1, "\(end)")
-            #expect(end["bytes"] as? Int ?? .max < 20_000_000, "\(end)")
-        }
-    }
-
     @Test("A whole answer counts even if the server resets the connection afterwards")
     func resetAfterAnswer() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        let file = try self.file("log", TransferServer.content(20_000_000, seed: 35))
-        let id = try agent.add(Self.session, "\(faulty.base)/reset", "--upload", file)
-        try agent.eventually("the answer", Self.session, id) { $0["status"] as? Int == 201 }
-        try faulty.process.write("")
-        let end = try self.end(agent, id)
+        let file = try self.file(seed: 35)
+        let id = try self.agent.add(Self.session, "\(self.faulty.base)/reset", "--upload", file)
+        try self.agent.eventually("the answer", Self.session, id) { $0["status"] as? Int == 201 }
+        try self.faulty.process.write("")
+        let end = try self.end(id)
         #expect(self.reason(end) == "ServerStoppedReading" && end["attempts"] as? Int == 1, "\(end)")
     }
 
     @Test("An upload whose file is overwritten during the transfer is sent again from the start")
     func overwritten() throws {
-        let faulty = try FaultyServer(self.server.authority)
-        let agent = try RunningTransferAgent(nil, Self.quick)
-        let file = try self.file("log", TransferServer.content(20_000_000, seed: 36))
-        let id = try agent.add(Self.session, "\(faulty.base)/slow", "--upload", file)
-        #expect(try faulty.process.line() == "half")
+        let file = try self.file(seed: 36)
+        let id = try self.agent.add(Self.session, "\(self.faulty.base)/slow", "--upload", file)
+        #expect(try self.faulty.process.line() == "half")
         let other = try FileHandle(forWritingTo: URL(fileURLWithPath: file))
         try other.write(contentsOf: TransferServer.content(20_000_000, seed: 37))
         try other.close()
-        try faulty.process.write("")
-        let end = try self.end(agent, id)
+        try self.faulty.process.write("")
+        let end = try self.end(id)
         #expect(end["state"] as? String == "finished" && end["attempts"] as? Int == 2, "\(end)")
-        #expect(try faulty.sum() == TransferServer.sha256(file))
+        #expect(try self.faulty.sum() == TransferServer.sha256(file))
     }
 }
