@@ -267,11 +267,6 @@ final class FileReads {
         guard unsafe Glibc.poll(&poll, 1, 60_000) == 1 else {
             throw ChildProcess.Failure(description: "the file was not read within a minute")
         }
-        self.forget()
-    }
-
-    /// Discards the reads until now.
-    func forget() {
         var events = [UInt8](repeating: 0, count: 4096)
         while unsafe read(self.descriptor, &events, events.count) > 0 {}
     }

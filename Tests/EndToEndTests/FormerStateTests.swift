@@ -29,20 +29,26 @@ struct FormerStateTests {
         return try #require(try JSONSerialization.jsonObject(with: data) as? Object)
     }
 
-    /// Starts a gateway that tolerates any elapsed time and any clock. No budget window has ended since.
-    private func start(_ folder: RestartFolder) throws -> RunningGateway {
-        try folder.start(["--set", "clockJumpMax=3155760000", "--set", "policy.budgetWindow=3155760000"])
-    }
-
     private func integer(_ object: Object?, _ path: String...) -> Int? {
         (Answer.value(at: path, in: object) as? NSNumber)?.intValue
     }
 
-    @Test("Every count is restored, and wakes in flight are lost")
-    func counts() throws {
-        let before = try #require(try self.former()["stats"] as? Object)
+    @Test("Every count and device is restored, wakes in flight are lost, and payloads reach a worker")
+    func restored() throws {
+        let former = try self.former()
         let folder = try self.unpacked()
-        let stats = try self.start(folder).stats()
+        // Any elapsed time and any clock are tolerated. No budget window has ended since.
+        let settings = ["--set", "clockJumpMax=3155760000", "--set", "policy.budgetWindow=3155760000"]
+        let gateway = try folder.start(settings)
+        try self.checkCounts(gateway, former)
+        try self.checkDevices(gateway, former)
+        try self.checkContent(gateway, former)
+        withExtendedLifetime(folder) {}
+    }
+
+    private func checkCounts(_ gateway: RunningGateway, _ former: Object) throws {
+        let before = try #require(former["stats"] as? Object)
+        let stats = try gateway.stats()
         for name in ["accepted", "noWake", "completed", "pending"] {
             #expect(stats.integer("pushes", name) == self.integer(before, "pushes", name), "\(name)")
         }
@@ -63,14 +69,10 @@ struct FormerStateTests {
         #expect(stats.value("since") as? String == before["since"] as? String)
     }
 
-    @Test("Every device has the push, the conditions and the past that it had")
-    func devices() throws {
-        let former = try self.former()
+    /// Expects that every device has the push, the conditions and the past that it had.
+    private func checkDevices(_ gateway: RunningGateway, _ former: Object) throws {
         let devices = try #require(former["devices"] as? [String: Object])
         let pushes = try #require(former["pushes"] as? [String: String])
-        let folder = try self.unpacked()
-        defer { withExtendedLifetime(folder) {} }
-        let gateway = try self.start(folder)
         #expect(devices.count == 13)
         for (token, before) in devices {
             let device = try gateway.admin("/v1/devices/\(token)")
@@ -108,12 +110,8 @@ struct FormerStateTests {
         #expect(removed.status == 410 && removed.reason == "Unregistered")
     }
 
-    @Test("Payloads of the former state reach a worker")
-    func content() throws {
-        let pushes = try #require(try self.former()["pushes"] as? [String: String])
-        let folder = try self.unpacked()
-        defer { withExtendedLifetime(folder) {} }
-        let gateway = try self.start(folder)
+    private func checkContent(_ gateway: RunningGateway, _ former: Object) throws {
+        let pushes = try #require(former["pushes"] as? [String: String])
         let worker = try gateway.curlWorker(topic: "com.example.news")
         var wakes: [String: Object] = [:]
         for number in 1...3 {

@@ -11,14 +11,13 @@ final class PrometheusServer {
     private let folder: TemporaryFolder
 
     /// Starts a server that scrapes and evaluates four times a second, so that a minute's scrapes take fifteen seconds.
+    /// Alerts wait at most a second.
     ///
-    /// - Parameters:
-    ///   - jobs: the scrape jobs, as the YAML list below `scrape_configs`.
-    ///   - isPatient: true if alerts wait as long as their rules specify; otherwise each waits at most a second.
-    init(jobs: String, isPatient: Bool = false) throws {
+    /// - Parameter jobs: the scrape jobs, as the YAML list below `scrape_configs`.
+    init(jobs: String) throws {
         self.folder = try TemporaryFolder()
         var rules = String(decoding: try Data(contentsOf: Self.rules), as: UTF8.self)
-        if !isPatient { rules.replace(/for: [0-9]+[mh]/, with: "for: 1s") }
+        rules.replace(/for: [0-9]+[mh]/, with: "for: 1s")
         try Data(rules.utf8).write(to: self.folder.url.appendingPathComponent("alerts.yml"))
         let configuration = """
             global: {scrape_interval: 250ms, scrape_timeout: 250ms, evaluation_interval: 250ms}

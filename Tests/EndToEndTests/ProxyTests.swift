@@ -104,7 +104,10 @@ struct ProxyTests {
         }
     }
 
-    @Test("A worker's stream begins immediately, and a push through the proxy wakes it", arguments: Shown.allCases)
+    @Test(
+        "A worker's stream begins immediately, a push through the proxy wakes it, and operators need a certificate",
+        arguments: Shown.allCases
+    )
     func worker(shown: Shown) throws {
         let proxy = try Proxy(shown)
         let worker = try proxy.follow("edge", "/v1/topics/\(Self.topic)/wakes?slots=1")
@@ -120,14 +123,11 @@ struct ProxyTests {
         let id = try #require(event.id)
         #expect(try proxy.ask("edge", "/v1/wakes/\(id)", "-d", #"{"result":"newData"}"#).status == 204)
         #expect(try proxy.gateway.stats().integer("wakes", "results", "newData") == 1)
+        if shown != .haproxyTCP { try self.checkOperators(proxy) }
     }
 
-    @Test(
-        "Operators use a certificate, follow events, and change nothing from a foreign page",
-        arguments: [Shown.nginx, .haproxyHTTP]
-    )
-    func operators(shown: Shown) throws {
-        let proxy = try Proxy(shown)
+    /// Expects that operators use a certificate, follow events, and change nothing from a foreign page.
+    private func checkOperators(_ proxy: Proxy) throws {
         let certificate = ["--cert", "\(proxy.gateway.folder.path)/.wakegate/worker.pem"]
         let unknownPeer = try ChildProcess.run("curl", proxy.curl("admin", "/readyz"))
         let isRefused = try unknownPeer.status != 0 || Answer(curlOutput: unknownPeer.output).status == 400

@@ -10,7 +10,7 @@ import Wire
     .timeLimit(.minutes(15))
 )
 struct ReasonTableTests {
-    /// The reasons that this suite produces.
+    /// The reasons that this suite produces, in this order on one gateway.
     private static let produced = ["DeviceTokenNotForTopic", "Forbidden", "TooManyRequests", "Unregistered"]
 
     private let topic = "com.example.reasons"
@@ -51,14 +51,16 @@ struct ReasonTableTests {
         #expect(Set(try ReasonArticle().rows(of: "ReasonTableTests.answer").map(\.reason)).isSubset(of: Self.produced))
     }
 
-    @Test("Each answer has its status and reason, and is counted", arguments: Self.produced)
-    func answer(reason: String) throws {
-        let gateway = try RunningGateway(reason == "TooManyRequests" ? ["--set", "limits.devicesMax=1"] : [])
+    @Test("Each answer has its status and reason, and is counted")
+    func answer() throws {
+        let gateway = try RunningGateway(["--set", "limits.devicesMax=1"])
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        let refused = try self.produce(reason, gateway)
-        #expect(refused.reason == reason)
-        #expect(refused.status == APNSReason(rawValue: reason)?.status)
-        #expect(try gateway.stats().integer("pushes", "rejected", reason) == 1)
+        for reason in Self.produced {
+            let refused = try self.produce(reason, gateway)
+            #expect(refused.reason == reason)
+            #expect(refused.status == APNSReason(rawValue: reason)?.status)
+            #expect(try gateway.stats().integer("pushes", "rejected", reason) == 1)
+        }
     }
 
     @Test("A connection that is idle for too long receives a GOAWAY in the format of APNs")

@@ -167,15 +167,15 @@ final class ServedGateway {
 
     func revoke(_ id: String) throws {
         let ended = try ChildProcess.wakegate(
-            ["token", "revoke", id, "--config", self.folder.appendingPathComponent("wakegate.json5").path]
+            ["token", "revoke", id, "--config", self.configurationFile.path]
         )
         guard ended.status == 0 else { throw ChildProcess.Failure(description: "token revoke: \(ended.errors)") }
     }
 
     /// Polls until a condition holds, for at most a minute.
-    func eventually(_ what: String, _ ask: () throws -> Bool) throws {
+    func eventually(_ what: @autoclosure () -> String, _ ask: () throws -> Bool) throws {
         guard try Polling.isSo(ask) else {
-            throw ChildProcess.Failure(description: "not within 60 s: \(what); log: \(self.process.errors)")
+            throw ChildProcess.Failure(description: "not within 60 s: \(what()); log: \(self.process.errors)")
         }
     }
 }

@@ -7,15 +7,15 @@ struct WatchTests {
     private let topic = "com.example.watch"
     private let token = String(repeating: "3a7c", count: 16)
 
-    @Test(
-        "On a terminal the view is drawn in place, and the terminal is restored",
-        arguments: ["view", "resized", "interrupted", "plain"]
-    )
-    func terminal(scene: String) throws {
+    @Test("On a terminal the view is drawn in place, and the terminal is restored")
+    func terminal() throws {
         let gateway = try self.gatewayAtWork()
-        let script = try PlayedScene.terminal([scene], of: gateway, ["topic": self.topic])
-        let faults = try PlayedScene.faults(script, scene)
-        #expect(faults.isEmpty, "\(faults.joined(separator: "\n"))")
+        let scenes = ["view", "resized", "interrupted", "plain"]
+        let script = try PlayedScene.terminal(scenes, of: gateway, ["topic": self.topic])
+        for scene in scenes {
+            let faults = try PlayedScene.faults(script, scene)
+            #expect(faults.isEmpty, "\(scene): \(faults.joined(separator: "\n"))")
+        }
         #expect(try script.finish().status == 0)
     }
 
