@@ -103,54 +103,6 @@ struct OperatorTests {
         let told = try ChildProcess.run("env", ["TZ=UTC", "node", "-e", script, page, "\(milliseconds)"])
         #expect(told.output.hasSuffix(", \(moment.dropFirst(11).prefix(8))\n"), "\(told.output) \(told.errors)")
     }
-}
-
-@Suite("Paused topics and operator actions on pending pushes, over HTTP", .serialized, .timeLimit(.minutes(15)))
-struct PauseTests {
-    private let topic = "com.example.app"
-    private let token = String(repeating: "ba", count: 32)
-    private let other = String(repeating: "cd", count: 32)
-
-    @Test("A worker gets no wakes of a paused topic, through a restart, until it is resumed")
-    func pause() throws {
-        let folder = try RestartFolder()
-        let first = try folder.start()
-        let script = #"echo "$WAKEGATE_DEVICE"; cat >> payloads"#
-        let worker = try WorkerProcess(first, topic: self.topic, script: script)
-        let paused = try first.admin("/v1/topics/\(self.topic)/pause", "-X", "POST")
-        #expect(paused.status == 200 && paused.value("paused") as? Bool == true)
-        #expect(paused.value("topic") as? String == self.topic)
-        let answer = try first.push(self.token, topic: self.topic)
-        #expect(answer.status == 200 && answer.headers["wakegate-disposition"] == "scheduled")
-        #expect(answer.headers["wakegate-held"] == "paused" && answer.headers["wakegate-eligible-at"] == nil)
-        let explained = try first.admin("/v1/devices/\(self.token)")
-        #expect(explained.value("held") as? [String] == ["paused"])
-        let why = try #require(explained.value("why") as? String)
-        #expect(why.hasPrefix("The topic \(self.topic) is paused, and nothing of it launches on its own"), "\(why)")
-        #expect(try first.stats().integer("devices", "held", "paused") == 1)
-        #expect(try first.admin("/metrics").body.contains(#"wakegate_devices_held{reason="paused"} 1"#))
-        worker.process.send(SIGKILL)
-        try first.process.end(SIGKILL)
-
-        let second = try folder.start()
-        let next = try WorkerProcess(second, topic: self.topic, script: script)
-        #expect(try second.push(self.other, topic: self.topic).headers["wakegate-held"] == "paused")
-        let list = try second.wakegate("topic", "list").output
-        #expect(list.contains("\(self.topic)  2        1        2        0          paused"), "\(list)")
-        #expect(try second.stats().integer("wakes", "launched") == 0)
-        #expect(try second.wakegate("device", "launch", self.other).status == 0)
-        #expect(try next.line() == self.other, "an operator launches a paused push")
-        try second.eventually("its result") { try second.stats().integer("pushes", "completed") == 1 }
-        #expect(try second.stats().integer("wakes", "launched") == 1)
-        #expect(try second.wakegate("topic", "resume", self.topic).status == 0)
-        #expect(try next.line() == self.token)
-        try second.eventually("both results") { try second.stats().integer("pushes", "completed") == 2 }
-        #expect(try second.stats().integer("devices", "held", "paused") == 0)
-        next.process.send(SIGKILL)
-        try second.process.end(SIGKILL)
-        let list2 = try folder.start().wakegate("topic", "list").output
-        #expect(!list2.contains("paused"), "\(list2)")
-    }
 
     @Test("A pending push is shown with its payload and dropped, and its history says that it was cancelled")
     func drop() throws {
@@ -174,61 +126,5 @@ struct PauseTests {
         #expect(way.value("state") as? String == "discarded" && way.value("reason") as? String == "cancelled")
         let nothing = try gateway.admin(pending)
         #expect(nothing.status == 404 && nothing.value("reason") as? String == "NothingPending")
-    }
-}
-
-@Suite("What-if: replaying pushes under another policy", .serialized, .timeLimit(.minutes(15)))
-struct WhatIfTests {
-    private let topic = "com.example.what.if"
-    private let token = String(repeating: "0f1f", count: 16)
-
-    @Test("Recorded pushes are replayed under another policy, without changing the device")
-    func replay() throws {
-        // With an interval of two seconds, three pushes in a row lead to two launches.
-        let gateway = try RunningGateway(["--set", "policy.launchInterval=2"])
-        let worker = try WorkerProcess(gateway, topic: self.topic, command: ["true"])
-        #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")
-        let registered = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.token)"}"#)
-        #expect(registered.status == 201)
-        let nothing = try self.ask(gateway, #"{"policy":{}}"#)
-        #expect(nothing.integer("pushes") == 0 && nothing.value("from") is NSNull)
-        #expect(nothing.integer("whatIf", "launched") == 0)
-        for _ in 0..<3 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
-        try gateway.eventually("two launches") {
-            let stats = try gateway.stats()
-            return stats.integer("wakes", "launched") == 2 && stats.integer("pushes", "completed") == 2
-        }
-        let happened = try self.happened(gateway)
-        let answer = try self.ask(gateway, #"{"policy":{"launchInterval":3600}}"#)
-        #expect(answer.status == 200, "\(answer.body)")
-        #expect(answer.integer("pushes") == 3 && answer.integer("assumed") == 0)
-        #expect(answer.integer("policy", "launchInterval") == 2 && answer.integer("changes", "launchInterval") == 3600)
-        for outcome in ["recorded", "replayed"] {
-            #expect(answer.integer(outcome, "launched") == 2, "\(answer.body)")
-            #expect(answer.integer(outcome, "completed") == 2 && answer.integer(outcome, "coalesced") == 1)
-            let launches = answer.value(outcome, "launches") as? [[String: Any]]
-            #expect(launches?.map { $0["result"] as? String } == ["newData", "newData"])
-        }
-        #expect(answer.integer("whatIf", "launched") == 1 && answer.integer("whatIf", "completed") == 1)
-        #expect(answer.integer("whatIf", "coalesced") == 1 && answer.integer("whatIf", "waiting") == 1)
-        let shown = try gateway.wakegate("what-if", "--topic", self.topic, "--set", "policy.launchInterval=1h")
-        #expect(shown.status == 0 && shown.output.hasPrefix("3 pushes and 0 tasks of 1 device since "), "\(shown)")
-        #expect(shown.output.contains(/\nlaunches +2 +2 +1\n/), "\(shown)")
-        #expect(!shown.output.contains("Not everything"))
-        #expect(try gateway.wakegate("what-if", "--topic", "com.example.none").errors.contains("UnknownTopic"))
-        #expect(!happened.isEmpty)
-        #expect(try self.happened(gateway) == happened)
-        withExtendedLifetime(worker) {}
-    }
-
-    /// Returns the recent events of the device without their times, which depend on the current offset of the wall
-    /// clock.
-    private func happened(_ gateway: RunningGateway) throws -> [String] {
-        let events = try gateway.admin("/v1/devices/\(self.token)").value("recent") as? [[String: Any]]
-        return (events ?? []).map { "\($0["event"] ?? "") \($0["apnsID"] ?? "") \($0["detail"] ?? "")" }
-    }
-
-    private func ask(_ gateway: RunningGateway, _ body: String) throws -> Answer {
-        try gateway.admin("/v1/devices/\(self.token)/what-if", "-d", body)
     }
 }

@@ -154,25 +154,6 @@ final class TransferTests: TransferScene {
 
     // MARK: Network faults
 
-    @Test("A download starts over when the entity has changed")
-    func changedEntity() throws {
-        try self.server.put("film", TransferServer.content(1_000_000, seed: 4))
-        let changed = TransferServer.content(900_000, seed: 5)
-        let slow = try RunningTransferAgent(nil, ["--set", "retry.first=0.05"])
-        try self.server.hold(after: 300_000)
-        let id = try slow.add(Self.session, "http://\(self.server.plain)/files/film")
-        try slow.eventually("some of it", Self.session, id) { $0["bytes"] as? Int ?? 0 >= 200_000 }
-        try slow.kill()
-        try self.server.put("film", changed)
-        try self.server.release()
-        try slow.start()
-        #expect(try slow.transfer("wait", Self.session, id).status == 0)
-        #expect(try slow.transfer("take", Self.session, id, self.path("changed")).status == 0)
-        #expect(self.content(at: self.path("changed")) == changed)
-        #expect(try self.server.requests().last?.status == 200)
-        #expect(try self.server.requests().last?.range.hasPrefix("bytes=") == true)
-    }
-
     @Test("Corrupted bytes are detected with a SHA-256, and no file is created")
     func corrupted() throws {
         let sum = try self.server.put("film", TransferServer.content(300_000, seed: 7))

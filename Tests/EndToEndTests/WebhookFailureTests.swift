@@ -141,19 +141,6 @@ struct WebhookFailureTests {
         #expect((try gateway.hook("lastError") as? String)?.hasSuffix(cause) == true)
     }
 
-    @Test("Wakes that expire in a row do not suspend the webhook forever")
-    func expired() throws {
-        let rig = try WebhookRig()
-        let receiver = try rig.receiver()
-        let members = ", slots: 1, allowPrivate: true"
-        let gateway = try rig.gateway(port: receiver.port, members, ["--set", "policy.executionWindow=0.2"])
-        for device in 1...4 { try gateway.pushHook(device, replies: ["silence"]) }
-        for _ in 1...4 { _ = try receiver.next() }
-        try gateway.eventually("4 expired") { try gateway.results("expired") >= 4 }
-        try gateway.pushHook(9, replies: ["newData"])
-        try gateway.completes(1)
-    }
-
     @Test("A name that resolves to an address of this machine is refused")
     func refused() throws {
         let rig = try WebhookRig()

@@ -37,6 +37,16 @@ struct DeviceListCommandTests {
     }
 }
 
+struct TopicListCommandTests {
+    @Test("A paused topic says so in the table of topics")
+    func table() throws {
+        let counts = #""devices": 2, "workers": 1, "pending": 2, "inFlight": 0"#
+        let answer = try JSONReader.read(#"{"topics": [{"topic": "a.b", \#(counts), "paused": true}]}"#)
+        let text = TopicCommands.text(answer)
+        #expect(text.hasSuffix("\na.b    2        1        2        0          paused\n"), "\(text)")
+    }
+}
+
 struct DeviceEventsCommandTests {
     @Test("The events of a device are requested by period and kind, and continue before a place")
     func paths() throws {
