@@ -7,20 +7,6 @@ struct DeliveryLogTests {
     private let topic = "com.example.log"
     private let token = String(repeating: "10ad", count: 16)
 
-    @Test("push --wait shows each step once and succeeds when the push is completed")
-    func completed() throws {
-        let gateway = try RunningGateway()
-        let worker = try self.worker(gateway, "exit 0")
-        let push = try self.wait(gateway)
-        #expect(push.status == 0, "\(push.errors)")
-        let lines = push.output.split(separator: "\n").map(String.init)
-        #expect(lines.count == 3)
-        #expect(lines[0].hasPrefix("200 launched"))
-        #expect(lines[1].hasSuffix("Z launched, attempt 1, coalesced 0"))
-        #expect(lines[2].hasSuffix("Z result newData"))
-        #expect(try worker.end().status == 0)
-    }
-
     @Test("push --wait follows a push into the one it is coalesced into")
     func coalesced() throws {
         let gateway = try RunningGateway()

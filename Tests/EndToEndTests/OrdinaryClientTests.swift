@@ -71,21 +71,6 @@ struct RawClientTests {
         #expect(try next.stats().integer("pushes", "accepted") == 40)
     }
 
-    @Test("nghttp pushes to a thousand devices on one connection")
-    func nghttpThousand() throws {
-        let gateway = try RunningGateway()
-        let body = gateway.folder.appendingPathComponent("body")
-        try Data(RunningGateway.payload.utf8).write(to: body)
-        let devices = (1000..<2000).map { number in
-            "https://\(gateway.edge)/3/device/" + String(repeating: "0", count: 60) + "\(number)"
-        }
-        let options = ["--null-out", "--stat", "--data=\(body.path)", "-H", "apns-topic: \(self.topic)"]
-        let ended = try ChildProcess("nghttp", options + devices).finish(within: 60)
-        #expect(ended.status == 0)
-        #expect(ended.output.split(separator: "\n").filter { $0.contains("  200 ") }.count == 1000)
-        #expect(try gateway.stats().integer("pushes", "accepted") == 1000)
-    }
-
     @Test("A connection with a wake in flight at the drain timeout receives a GOAWAY, too")
     func goAwayAtTimeout() throws {
         let gateway = try RunningGateway(["--set", "drainTimeout=1"])

@@ -111,9 +111,9 @@ struct ServiceTests {
 
     @Test("The gateway serves on passed sockets, reports their addresses, and opens no others for their listeners")
     func sockets() throws {
-        // A development gateway creates the certificate that serve needs.
-        let development = try RunningGateway()
-        let certificates = development.folder.appendingPathComponent(".wakegate").path
+        let development = try RestartFolder()
+        try development.putCertificates()
+        let certificates = development.state.path
         let command = [
             RunningGateway.program, "serve", "--admin", "unix:/nowhere/else", "--set", "store=memory",
             "--set", "registration=open", "--set", "tls.certificate=\(certificates)/server.pem",

@@ -107,30 +107,6 @@ struct TokenTests {
         }
     }
 
-    @Test("wakegate worker, device and stats use the token of --token")
-    func clients() throws {
-        let gateway = try ServedGateway()
-        let (token, _) = try gateway.issue("--role", "operator", "--topic", self.topic)
-        let edge = gateway.curl(.edge, "")
-        let authority = try #require(edge.firstIndex(of: "--cacert").map { edge[$0 + 1] })
-        let location = ["--gateway", try #require(edge.last), "--ca", authority]
-        func run(_ arguments: [String]) throws -> ChildProcess.Ended {
-            try ChildProcess.wakegate(arguments + location)
-        }
-        let refused = try run(["device", "register", "--topic", self.topic])
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("401 MissingToken"), "\(refused.errors)")
-        let registered = try run(["device", "register", "--topic", self.topic, "--token", token])
-        #expect(registered.status == 0, "\(registered.errors)")
-        let command = ["worker", "--topic", self.topic, "--token", token] + location + ["--", "true"]
-        let worker = try ChildProcess(wakegate: command)
-        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
-        #expect(try worker.end().status == 0)
-        let admin = ["--gateway", try #require(gateway.curl(.adminAfar, "").last), "--topic", self.topic]
-        #expect(try ChildProcess.wakegate(["stats"] + admin).status == 1)
-        #expect(try ChildProcess.wakegate(["stats", "--token", token] + admin).status == 0)
-    }
-
     @Test("A token file that is empty while it is rewritten is read again")
     func emptyFile() throws {
         let gateway = try ServedGateway()
