@@ -9,108 +9,67 @@ struct TerminalFilterTests {
     private static let hostile = #"a\u202eb\u009b2J\u001b[2J\u2066c\nforged"#
     private static let sanitized = "a?b?2J?[2J?c?forged"
 
-    private static func value(_ json: String) throws -> JSONValue {
-        try JSONReader.read(json.replacing("NAME", with: self.hostile))
-    }
-
-    private static func rows(_ json: String, _ member: String) throws -> [JSONValue] {
-        try self.value(json)[member]?.elements ?? []
-    }
-
-    /// Texts that show the name, each with its number of lines.
-    private static let texts: [(name: String, lines: Int, text: @Sendable () throws -> String)] = [
+    /// Answers that contain the name, or the name alone, each with its text and the number of lines of the text.
+    private static let texts: [(name: String, lines: Int, json: String, text: @Sendable (JSONValue) -> String)] = [
         (
-            "tasks", 2,
-            {
-                TaskText.all(try value(#"{"tasks":[{"identifier":"NAME","progress":{"title":"NAME","completed":1}}]}"#))
-            }
+            "tasks", 2, #"{"tasks":[{"identifier":"NAME","progress":{"title":"NAME","completed":1}}]}"#,
+            { TaskText.all($0) }
         ),
         (
-            "explanation", 0,
-            {
-                ExplainText.text(
-                    try value(
-                        #"{"why":"NAME","token":"NAME","recent":[{"event":"NAME","detail":"NAME"}]}"#
-                    )
-                )
-            }
+            "explanation", 0, #"{"why":"NAME","token":"NAME","recent":[{"event":"NAME","detail":"NAME"}]}"#,
+            { ExplainText.text($0) }
         ),
-        ("totals", 0, { StatsText.totals(try value(#"{"since":"NAME","gateways":[{"name":"NAME"}]}"#)) }),
+        ("totals", 0, #"{"since":"NAME","gateways":[{"name":"NAME"}]}"#, { StatsText.totals($0) }),
         (
-            "topics and webhooks", 3,
-            {
-                StatsText.topics(
-                    try value(#"{"topics":[{"topic":"NAME","webhook":{"lastError":"NAME","failures":1}}]}"#)
-                )
-            }
+            "topics and webhooks", 3, #"{"topics":[{"topic":"NAME","webhook":{"lastError":"NAME","failures":1}}]}"#,
+            { StatsText.topics($0) }
         ),
-        ("topic list", 2, { TopicCommands.text(try value(#"{"topics":[{"topic":"NAME"}]}"#)) }),
+        ("topic list", 2, #"{"topics":[{"topic":"NAME"}]}"#, { TopicCommands.text($0) }),
         (
-            "device list", 2,
-            {
-                DeviceListCommand.text(
-                    try rows(#"{"devices":[{"topic":"NAME","token":"NAME"}]}"#, "devices"),
-                    withHeader: true
-                )
-            }
+            "device list", 2, #"[{"topic":"NAME","token":"NAME"}]"#,
+            { DeviceListCommand.text($0.elements, withHeader: true) }
         ),
         (
-            "push list", 2,
-            {
-                PushListCommand.text(
-                    try rows(#"{"pushes":[{"topic":"NAME","device":"NAME"}]}"#, "pushes"),
-                    withHeader: true
-                )
-            }
+            "push list", 2, #"[{"topic":"NAME","device":"NAME"}]"#,
+            { PushListCommand.text($0.elements, withHeader: true) }
         ),
+        ("fault rules", 2, #"{"rules":[{"id":"NAME","rule":{"when":{"topic":"NAME"}}}]}"#, { FaultCommands.table($0) }),
+        ("sessions", 2, #"[{"session":"NAME","topic":"NAME"}]"#, { TransferText.sessions($0.elements) }),
+        ("reload", 2, #"{"changed":[{"key":"NAME","old":"NAME","new":"NAME"}]}"#, { ReloadCommand.text($0) }),
         (
-            "fault rules", 2,
-            {
-                FaultCommands.table(try value(#"{"rules":[{"id":"NAME","rule":{"when":{"topic":"NAME"}}}]}"#))
-            }
-        ),
-        (
-            "sessions", 2,
-            { TransferText.sessions(try rows(#"{"sessions":[{"session":"NAME","topic":"NAME"}]}"#, "sessions")) }
-        ),
-        ("reload", 2, { ReloadCommand.text(try value(#"{"changed":[{"key":"NAME","old":"NAME","new":"NAME"}]}"#)) }),
-        (
-            "push steps", 0,
-            {
+            "push steps", 0, #"{"events":[{"event":"NAME","detail":"NAME"}]}"#,
+            { push in
                 var history = PushHistoryText("x")
-                return history.newLines(try value(#"{"events":[{"event":"NAME","detail":"NAME"}]}"#)).joined(
-                    separator: "\n"
-                )
+                return history.newLines(push).joined(separator: "\n")
             }
         ),
         (
-            "refusal", 0,
-            {
+            "refusal", 0, "{}",
+            { _ in
                 let body = #"{"reason":"NAME","message":"NAME"}"#.replacing("NAME", with: hostile)
                 return GatewayAnswer.refusal(HTTPResponse(status: 400, body: Array(body.utf8)))
             }
         ),
         (
-            "view", 0,
-            {
-                let name = try value(#"["NAME"]"#).elements.first?.text ?? ""
-                var line = StyledLine(name)
-                line.append(column: name, 40)
+            "view", 0, #""NAME""#,
+            { name in
+                var line = StyledLine(name.text ?? "")
+                line.append(column: name.text ?? "", 40)
                 return line.text(width: 200, isColoured: false)
             }
         ),
         (
-            "worker's log", 1,
-            {
+            "worker's log", 1, #""NAME""#,
+            { name in
                 var queue = OutputQueue()
-                queue.appendOwn(try value(#"["NAME"]"#).elements.first?.text ?? "")
+                queue.appendOwn(name.text ?? "")
                 return String(decoding: queue.next(1000), as: UTF8.self)
             }
         ),
         (
-            "prefix of a command's output", 1,
-            {
-                var lines = OutputLines(prefix: try value(#"["NAME"]"#).elements.first?.text ?? "")
+            "prefix of a command's output", 1, #""NAME""#,
+            { name in
+                var lines = OutputLines(prefix: name.text ?? "")
                 return lines.received(Array("text\n".utf8)[...]).map { String(decoding: $0, as: UTF8.self) }.joined()
             }
         ),
@@ -118,8 +77,8 @@ struct TerminalFilterTests {
 
     @Test("Tables, lists, explanations, errors, views and logs are filtered")
     func filtered() throws {
-        for (name, count, makeText) in Self.texts {
-            let text = try makeText()
+        for (name, count, json, makeText) in Self.texts {
+            let text = makeText(try JSONReader.read(json.replacing("NAME", with: Self.hostile)))
             #expect(text.contains(Self.sanitized), "\(name): \(text.debugDescription)")
             #expect(text.unicodeScalars.allSatisfy { TerminalText.isShown($0) || $0 == "\n" }, "\(name)")
             #expect(!text.contains("\nforged"), "\(name)")
