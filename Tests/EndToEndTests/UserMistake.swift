@@ -38,9 +38,6 @@ extension UserMistake {
     /// Mistakes in the arguments and in the files that they name.
     static let ofWords = Self.sessions(
         #"""
-        # a misspelt command behind push: 64
-        $ wakegate push shwo 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f
-        wakegate: unknown command "push shwo"; did you mean `wakegate push show`?
         # a command that other programs have: 64
         $ wakegate device show {token}
         wakegate: unknown command "device show"; `wakegate stats --device {token}` explains a device, and `wakegate \#
@@ -84,13 +81,6 @@ extension UserMistake {
         $ wakegate push {token} --topic {topic} --provider-key no.p8 --team TEAM123456 --key-id KEY1234567
         wakegate: --provider-key: no.p8 cannot be read (no such file); ...
         ...
-        # an authority's file that is missing: 1
-        $ wakegate stats --ca no.pem
-        wakegate: no.pem, which --ca names, cannot be read (no such file); name a file that is there
-        # an authority that is no certificate: 1
-        $ wakegate stats --ca text.txt
-        wakegate: text.txt, which --ca names, holds no certificate in PEM; name the PEM file of the authority that \#
-        signed the gateway's certificate
         # a certificate's file that is missing: 1
         $ wakegate push {token} --topic {topic} --cert no.pem
         wakegate: no.pem cannot be read (no such file); look at --ca, --cert and --key
@@ -116,9 +106,6 @@ extension UserMistake {
         # a URL with the route in it: 64
         $ wakegate push {token} --topic {topic} --gateway https://{edge}/3/device
         wakegate: --gateway is "https://{edge}/3/device"; leave out what stands behind the port: the command adds it
-        # a token's file that is missing: 1
-        $ wakegate stats --token-file no.token
-        wakegate: no.token cannot be read (no such file); name the file with the token, as --token-file does
         # a key to add that is missing: 1
         $ wakegate key add no.p8 --team TEAM123456 --key-id KEY1234567 --keys keys
         wakegate: no.p8 cannot be read (no such file); name a file that is there.
@@ -201,13 +188,6 @@ extension UserMistake {
         $ wakegate context add early --gateway https://{edge} --ca no.pem
         wakegate: {folder}/no.pem, which --ca names, is missing: no such file yet
         wakegate: use it with `wakegate context use early`
-        # a context that is none: 64
-        $ wakegate context use prod
-        wakegate: no context "prod" is stored; ...
-        ...
-        # a variable that is no URL: 64
-        $ WAKEGATE_URL=localhost wakegate stats
-        wakegate: WAKEGATE_URL is "localhost"; write a URL such as https://127.0.0.1:2197
         # a comma that is missing in the configuration: 78
         $ wakegate serve --check --config comma.json5
         wakegate: the configuration has a fault:

@@ -43,11 +43,21 @@ struct GatewayLocationTests {
         return try GatewayLocation(parsed, side: side, folder: home.folder.path, variables: all)
     }
 
-    private func message(_ home: Home, _ line: String = "stats", _ variables: [String: String] = [:]) -> String {
+    /// Returns the message of a failure, whose exit status is that of wrong usage or of another failure.
+    private func message(
+        _ home: Home,
+        _ line: String = "stats",
+        _ variables: [String: String] = [:],
+        isUsage: Bool? = nil
+    ) -> String {
         do {
             _ = try self.locate(home, line, variables)
             return ""
-        } catch { return "\(error)" }
+        } catch {
+            let status = (error as? CommandFailure)?.status
+            #expect(isUsage == nil || status == (isUsage == true ? .badUsage : .failed), "\(error)")
+            return "\(error)"
+        }
     }
 
     @Test("An option wins over a variable, a variable over the context, and that over the default")
@@ -166,22 +176,18 @@ struct GatewayLocationTests {
     @Test("An unusable value is named with its source")
     func faults() throws {
         let home = try Home()
-        #expect(
-            self.message(home, "stats", ["WAKEGATE_URL": "host"]).hasPrefix("WAKEGATE_URL is \"host\"; write a URL")
-        )
-        #expect(
-            self.message(home, "stats --ca /nowhere").hasPrefix(
-                "/nowhere, which --ca names, cannot be read (no such file)"
-            )
-        )
+        let url = self.message(home, "stats", ["WAKEGATE_URL": "host"], isUsage: true)
+        #expect(url.hasPrefix("WAKEGATE_URL is \"host\"; write a URL"))
+        let missing = self.message(home, "stats --ca /nowhere", isUsage: false)
+        #expect(missing.hasPrefix("/nowhere, which --ca names, cannot be read (no such file)"))
         let text = home.folder.appendingPathComponent("text").path
         try Data("hello".utf8).write(to: URL(fileURLWithPath: text))
-        #expect(
-            self.message(home, "stats", ["WAKEGATE_CA": text])
-                .hasPrefix("\(text), which WAKEGATE_CA names, holds no certificate in PEM; ")
-        )
-        #expect(self.message(home, "stats --token-file /nowhere").hasPrefix("/nowhere cannot be read (no such file)"))
-        #expect(self.message(home, "stats --context x").hasPrefix("no context \"x\" is stored; add it"))
+        let other = self.message(home, "stats", ["WAKEGATE_CA": text], isUsage: false)
+        #expect(other.hasPrefix("\(text), which WAKEGATE_CA names, holds no certificate in PEM; "))
+        let token = self.message(home, "stats --token-file /nowhere", isUsage: false)
+        #expect(token.hasPrefix("/nowhere cannot be read (no such file)"))
+        let context = self.message(home, "stats --context x", isUsage: true)
+        #expect(context.hasPrefix("no context \"x\" is stored; add it"))
         #expect(self.message(try Home(Self.contexts), "stats --context man").hasSuffix("did you mean main?"))
         #expect(self.message(try Home(Self.contexts, mode: 0o644)).contains("run: chmod 600"))
         #expect(self.message(try Home("{")).contains("holds no contexts"))
