@@ -3,67 +3,48 @@ import Testing
 
 @Suite("Malformed pushes over the wire", .serialized, .timeLimit(.minutes(15)))
 struct MalformedPushTests {
-    struct Case: CustomTestStringConvertible {
-        let testDescription: String
+    /// A push that is valid except for what it sets.
+    struct Case {
+        let name: String
+        let reason: String
+        var status = 400
+        var method = "POST"
         var path = "/3/device/" + Self.token
-        /// The header fields of the push, instead of valid ones.
-        var fields = ["apns-topic: com.example.bad"]
+        var fields = [MalformedPushTests.topic]
         /// Bytes to append to the last field.
         var lastFieldEnd: [UInt8] = []
         var body = RunningGateway.payload
-        var method = "POST"
-        var status = 400
-        let reason: String
 
         static let token = String(repeating: "ba", count: 32)
     }
 
     static let topic = "apns-topic: com.example.bad"
 
+    private static func field(_ name: String, _ reason: String, _ field: String, end: [UInt8] = []) -> Case {
+        Case(name: name, reason: reason, fields: [Self.topic, field], lastFieldEnd: end)
+    }
+
+    private static let long = String(repeating: "c", count: 65)
+    private static let large = #"{"a":""# + String(repeating: "a", count: 4089) + #""}"#
+
     static let cases: [Case] = [
-        Case(testDescription: "GET", method: "GET", status: 405, reason: "MethodNotAllowed"),
-        Case(testDescription: "the root", path: "/", status: 404, reason: "BadPath"),
-        Case(testDescription: "a query", path: "/3/device/\(Case.token)?a=b", status: 404, reason: "BadPath"),
-        Case(testDescription: "no token", path: "/3/device/", reason: "MissingDeviceToken"),
-        Case(testDescription: "a short token", path: "/3/device/abcd", reason: "BadDeviceToken"),
-        Case(testDescription: "a repeated field", fields: [Self.topic, Self.topic], reason: "DuplicateHeaders"),
-        Case(testDescription: "an apns-id", fields: [Self.topic, "apns-id: 1"], reason: "BadMessageId"),
-        Case(
-            testDescription: "an expiration",
-            fields: [Self.topic, "apns-expiration: 1.5"],
-            reason: "BadExpirationDate"
-        ),
-        Case(testDescription: "a priority", fields: [Self.topic, "apns-priority: 7"], reason: "BadPriority"),
-        Case(
-            testDescription: "a push type",
-            fields: [Self.topic, "apns-push-type: silent"],
-            reason: "InvalidPushType"
-        ),
-        Case(
-            testDescription: "a collapse id of 65 bytes",
-            fields: [Self.topic, "apns-collapse-id: " + String(repeating: "c", count: 65)],
-            reason: "BadCollapseId"
-        ),
-        Case(
-            testDescription: "a collapse id that is not UTF-8",
-            fields: [Self.topic, "apns-collapse-id: caf"],
-            lastFieldEnd: [0xE9],
-            reason: "BadCollapseId"
-        ),
-        Case(testDescription: "no topic", fields: [], reason: "MissingTopic"),
-        Case(testDescription: "a topic", fields: ["apns-topic: a b"], reason: "BadTopic"),
-        Case(
-            testDescription: "a dry run that is not asked for with 1",
-            fields: [Self.topic, "wakegate-dry-run: true"],
-            reason: "BadDryRun"
-        ),
-        Case(testDescription: "no payload", body: "", reason: "PayloadEmpty"),
-        Case(
-            testDescription: "4097 bytes",
-            body: #"{"a":""# + String(repeating: "a", count: 4089) + #""}"#,
-            status: 413,
-            reason: "PayloadTooLarge"
-        ),
+        Case(name: "GET", reason: "MethodNotAllowed", status: 405, method: "GET"),
+        Case(name: "the root", reason: "BadPath", status: 404, path: "/"),
+        Case(name: "a query", reason: "BadPath", status: 404, path: "/3/device/\(Case.token)?a=b"),
+        Case(name: "no token", reason: "MissingDeviceToken", path: "/3/device/"),
+        Case(name: "a short token", reason: "BadDeviceToken", path: "/3/device/abcd"),
+        field("a repeated field", "DuplicateHeaders", Self.topic),
+        field("an apns-id", "BadMessageId", "apns-id: 1"),
+        field("an expiration", "BadExpirationDate", "apns-expiration: 1.5"),
+        field("a priority", "BadPriority", "apns-priority: 7"),
+        field("a push type", "InvalidPushType", "apns-push-type: silent"),
+        field("a collapse id of 65 bytes", "BadCollapseId", "apns-collapse-id: \(Self.long)"),
+        field("a collapse id that is not UTF-8", "BadCollapseId", "apns-collapse-id: caf", end: [0xE9]),
+        Case(name: "no topic", reason: "MissingTopic", fields: []),
+        Case(name: "a topic", reason: "BadTopic", fields: ["apns-topic: a b"]),
+        field("a dry run that is not asked for with 1", "BadDryRun", "wakegate-dry-run: true"),
+        Case(name: "no payload", reason: "PayloadEmpty", body: ""),
+        Case(name: "4097 bytes", reason: "PayloadTooLarge", status: 413, body: Self.large),
     ]
 
     @Test("Each malformed push is refused with its status and reason, and the next valid push is accepted")
@@ -78,15 +59,11 @@ struct MalformedPushTests {
             let url = "https://\(gateway.edge)\(each.path)"
             let ended = try ChildProcess.run("curl", gateway.curlOptions + options + ["-H", "@\(headers.path)", url])
             let answer = try Answer(curlOutput: ended.output)
-            #expect(answer.status == each.status, "\(each.testDescription)")
-            #expect(answer.reason == each.reason, "\(each.testDescription)")
-            #expect(answer.headers["apns-id"] != nil, "\(each.testDescription)")
-            #expect(answer.headers["content-type"] == "application/json", "\(each.testDescription)")
-            #expect(answer.headers["allow"] == (each.status == 405 ? "POST" : nil), "\(each.testDescription)")
-            #expect(
-                try gateway.push(Case.token, topic: "com.example.bad").status == 200,
-                "after \(each.testDescription)"
-            )
+            #expect(answer.status == each.status && answer.reason == each.reason, "\(each.name): \(answer)")
+            #expect(answer.headers["apns-id"] != nil, "\(each.name)")
+            #expect(answer.headers["content-type"] == "application/json", "\(each.name)")
+            #expect(answer.headers["allow"] == (each.status == 405 ? "POST" : nil), "\(each.name)")
+            #expect(try gateway.push(Case.token, topic: "com.example.bad").status == 200, "after \(each.name)")
         }
         let stats = try gateway.stats()
         #expect(stats.integer("pushes", "accepted") == Self.cases.count)
