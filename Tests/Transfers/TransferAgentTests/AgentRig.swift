@@ -161,6 +161,14 @@ final class AgentRig {
 
     func report(_ state: MachineState) { self.inbox.leave(.machine(state)) }
 
+    /// Reports the default conditions of a machine with a change, and runs one turn.
+    func report(_ change: (inout TransferConditions) -> Void) {
+        var state = MachineState()
+        change(&state.conditions)
+        self.report(state)
+        self.turn()
+    }
+
     /// Submits a request, runs one turn and returns the answer.
     func ask(_ command: AgentCommand) -> (status: Int, body: JSONValue?) {
         let stream = self.submit(command)

@@ -131,14 +131,10 @@ struct AgentTimeTests {
         let later = try self.rig.download(earliestBegin: moment)
         #expect(try self.rig.shown(later)["why"]?.text == "It begins no earlier than \(text).")
         #expect(self.rig.put { $0.allowsConstrained = false } == 200)
-        var state = MachineState()
-        state.conditions.isConstrained = true
-        self.rig.report(state)
-        self.rig.turn()
+        self.rig.report { $0.isConstrained = true }
         let why = "It begins no earlier than \(text). Besides: It waits for a network without data saving."
         #expect(try self.rig.shown(later)["why"]?.text == why)
-        self.rig.report(MachineState())
-        self.rig.turn()
+        self.rig.report { _ in }
         let failing = try self.rig.download()
         self.rig.fail(self.rig.world.attempts[0])
         let shown = try self.rig.shown(failing)
@@ -149,10 +145,7 @@ struct AgentTimeTests {
 
     @Test("Without a network, a failed transfer waits for one, unless its server is on this machine")
     func localServer() throws {
-        var state = MachineState()
-        state.conditions.hasNetwork = false
-        self.rig.report(state)
-        self.rig.turn()
+        self.rig.report { $0.hasNetwork = false }
         let ids = try ["192.0.2.1", "127.0.0.1"].map { try self.rig.download("http://\($0):80/a") }
         for attempt in self.rig.world.attempts { self.rig.fail(attempt) }
         let waits = try ids.map { try self.rig.shown($0)["why"]?.text?.contains("network is down") == true }
@@ -242,8 +235,7 @@ struct AgentTimeTests {
         self.rig.conditionsAtStart = nil
         try self.rig.start()
         #expect(self.rig.world.attempts.map(\.plan.id) == [free])
-        self.rig.report(MachineState())
-        self.rig.turn()
+        self.rig.report { _ in }
         #expect(self.rig.world.attempts.count == 4)
     }
 
@@ -359,15 +351,11 @@ struct AgentForceQuitTests {
         self.answer(false)
         #expect(self.pass(60_000, answering: false) == 6)
         #expect(self.put { $0.isDiscretionary = true } == 200)
-        var state = MachineState()
-        state.conditions.hasExternalPower = false
-        self.rig.report(state)
-        self.rig.turn()
+        self.rig.report { $0.hasExternalPower = false }
         #expect(self.pass(60_000, answering: false) <= 1)
         #expect(try self.held(id) == "power" && self.pass(60_000, answering: false) == 0)
         // The answer is old by now, so another one decides.
-        self.rig.report(MachineState())
-        self.rig.turn()
+        self.rig.report { _ in }
         #expect(try self.held(id) == "appState" && self.rig.world.questions.count == 1)
         self.answer(true)
         #expect(try self.held(id) == "forceQuit" && self.pass(60_000, answering: true) == 6)
