@@ -133,10 +133,11 @@ final class WebhookRig {
 extension RunningGateway {
     /// Pushes to a device. The payload lists the replies that the receiver gives in turn.
     @discardableResult
-    func pushHook(_ device: Int, replies: [String]) throws -> Answer {
+    func pushHook(_ device: Int, replies: [String], fields: [String] = []) throws -> Answer {
         let list = replies.map { "\"\($0)\"" }.joined(separator: ",")
         let payload = #"{"aps":{"content-available":1},"replies":[\#(list)]}"#
-        let answer = try self.push(WebhookRig.token(device), topic: WebhookRig.topic, payload: payload)
+        let token = WebhookRig.token(device)
+        let answer = try self.push(token, topic: WebhookRig.topic, payload: payload, fields: fields)
         guard answer.status == 200 else { throw ChildProcess.Failure(description: "push: \(answer.body)") }
         return answer
     }
@@ -146,11 +147,6 @@ extension RunningGateway {
         let topics = try self.admin("/v1/topics").value("topics") as? [[String: Any]]
         let topic = topics?.first { $0["topic"] as? String == WebhookRig.topic }
         return (topic?["webhook"] as? [String: Any])?[key]
-    }
-
-    /// Returns the number of wakes with this outcome.
-    func results(_ outcome: String) throws -> Int {
-        try self.stats().integer("wakes", "results", outcome) ?? -1
     }
 
     /// Waits until this many pushes have been completed.

@@ -4,12 +4,14 @@ import Testing
 
 @Suite("A topic with a webhook", .serialized, .timeLimit(.minutes(15)))
 struct WebhookTests {
-    @Test("A signed wake is posted, and its result is read from the answer")
+    @Test("A signed wake is posted with its trace, and its result is read from the answer")
     func signed() throws {
         let rig = try WebhookRig()
         let receiver = try rig.receiver()
         let gateway = try rig.gateway(port: receiver.port)
-        let push = try gateway.pushHook(1, replies: ["newData"])
+        let (parent, state) = ("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01", #"a="1""#)
+        let fields = ["traceparent: \(parent)", "tracestate: \(state)"]
+        let push = try gateway.pushHook(1, replies: ["newData"], fields: fields)
         #expect(push.headers["wakegate-disposition"] == "launched")
         let request = try receiver.next()
         #expect(request.path == "/wakes?key=of-the-query" && request.headers[":method"] == "POST")
@@ -19,6 +21,8 @@ struct WebhookTests {
         #expect(request.wake["device"] as? String == WebhookRig.token(1))
         #expect(request.wake["apnsID"] as? String == push.headers["apns-id"])
         #expect(request.attempt == 1)
+        #expect(request.headers["traceparent"] == parent && request.headers["tracestate"] == state)
+        #expect(request.wake["traceparent"] as? String == parent)
 
         let timestamp = try #require(request.headers["wakegate-timestamp"])
         let sentAt = try #require(Double(timestamp))
@@ -41,6 +45,10 @@ struct WebhookTests {
         let topics = try gateway.admin("/v1/topics").body
         #expect(try gateway.hook("url") as? String == "https://localhost:\(receiver.port)/wakes")
         #expect(!topics.contains("of-the-query") && !gateway.process.errors.contains(WebhookRig.secret))
+        // A member of the payload is not a header.
+        let forged = #"{"aps":{"content-available":1},"traceparent":"\#(parent)","replies":["newData"]}"#
+        #expect(try gateway.push(WebhookRig.token(2), topic: WebhookRig.topic, payload: forged).status == 200)
+        #expect(try receiver.next().headers["traceparent"] == nil)
     }
 
     @Test("All wakes use one connection, up to the number of slots, and are abandoned at their deadlines")
@@ -200,9 +208,7 @@ struct TaskWebhookTests {
             let request = try receiver.next()
             #expect(request.wake["task"] as? String == "com.example.\(name)")
             #expect(request.wake["kind"] as? String == "processing" && request.attempt == 1)
-            try gateway.eventually("the end of \(name)") {
-                try gateway.stats().integer("tasks", "results", name) == 1
-            }
+            try gateway.eventually("the end of \(name)") { try gateway.stats().integer("tasks", "results", name) == 1 }
         }
         #expect(try gateway.edge("\(device)/sessions/uploads.success", "-d", #"{"finished":4}"#).status == 202)
         #expect(try gateway.report(active: true, of: device))
