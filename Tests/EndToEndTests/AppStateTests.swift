@@ -18,7 +18,7 @@ struct AppStateTests {
         try bus.tell("active")
         try self.eventually(gateway, "active")
         // The held push launches, because an app that is in use is not subject to the policy.
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
         try bus.tell("idle")
         try self.eventually(gateway, "background")
         #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "battery")

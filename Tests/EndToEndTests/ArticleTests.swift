@@ -252,7 +252,7 @@ struct CredentialArticleTests {
         let edge = gateway.curl(.edge, "")
         func wakegate(_ command: [String], _ role: String) throws -> ChildProcess {
             let certificate = ["--cert", path("\(role).pem"), "--key", path("\(role).key")]
-            let place = ["--gateway", try #require(edge.last), "--ca", gateway.authority]
+            let place = ["--gateway", try #require(edge.last), "--ca", gateway.certificateAuthority]
             let words = [command[0]] + place + certificate + command.dropFirst()
             return try ChildProcess(wakegate: words, folder: folder.folder)
         }
@@ -278,7 +278,7 @@ struct CredentialArticleTests {
         let gateway = try RunningGateway(Array(options))
         let terminal = ArticleTerminal(gateway)
         try terminal.run(shown[1])
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         try terminal.run(shown[2])
         // The output follows the identifier of the wake, as in every worker.
         #expect(try terminal.backgroundLine()?.hasSuffix(" \(RunningGateway.payload)") == true)
@@ -389,12 +389,10 @@ final class ArticleTerminal {
     /// at once.
     func runAll(_ shown: some Sequence<ShownCommand>) throws {
         for each in shown {
-            let workers = try self.gateway.stats().integer("workers", "connected") ?? 0
+            let workers = try self.gateway.workerCount()
             try self.run(each)
             guard each.command.hasSuffix(" &") else { continue }
-            try self.gateway.eventually("a worker") {
-                try self.gateway.stats().integer("workers", "connected") == workers + 1
-            }
+            try self.gateway.eventually("a worker") { try self.gateway.workerCount() == workers + 1 }
         }
     }
 

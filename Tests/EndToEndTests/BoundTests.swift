@@ -28,7 +28,7 @@ struct CredentialBoundTests {
         try self.expectRefused(path, of: gateway, token, "limits.connectionsPerCredentialMax")
         #expect(try gateway.ask(.plain, "GET", path, token: token).status == 429)
         #expect(try gateway.ask(.edge, "GET", path, token: other).reason == "BadQuery")
-        let stats = try gateway.ask(.admin, "GET", "/v1/stats")
+        let stats = try gateway.stats()
         #expect(stats.integer("limits", "connectionsPerCredentialMax") == 2)
         worker.process.send(SIGKILL)
         try gateway.eventually("a free place for another connection") {
@@ -43,18 +43,18 @@ struct CredentialBoundTests {
         let path = "/v1/topics/\(topic)"
         let options = gateway.curlOptions.filter { $0 != "--max-time" && $0 != "60" } + ["--no-buffer"]
         let worker = try ChildProcess("curl", options + ["https://\(gateway.edge)\(path)"])
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         let refused = try gateway.edge("\(path)&device=\(self.devices[1])")
         #expect(refused.status == 429)
         #expect(refused.reason == "TooManyRequests")
         #expect((refused.value("message") as? String)?.contains("limits.streamsPerDeviceMax") == true)
         #expect(try gateway.stats().integer("limits", "streamsPerDeviceMax") == 1)
         worker.send(SIGKILL)
-        try gateway.eventually("the end of the stream") { try gateway.stats().integer("workers", "connected") == 0 }
+        try gateway.eventually("the end of the stream") { try gateway.workerCount() == 0 }
         let url = "https://\(gateway.edge)\(path)&device=\(self.devices[1])"
         let next = try ChildProcess("curl", options + [url])
         defer { next.send(SIGKILL) }
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
     }
 
     @Test("A client certificate's excess connection gets a GOAWAY with the reason, and the log names the certificate")
@@ -104,9 +104,7 @@ struct CredentialBoundTests {
         let accepted = try #require(try gateway.stats().integer("pushes", "accepted"))
         let first = try client(self.devices[0], proof)
         defer { first.send(SIGKILL) }
-        try gateway.eventually("a push with K1") {
-            try gateway.stats().integer("pushes", "accepted") == accepted + 1
-        }
+        try gateway.eventually("a push with K1") { try gateway.stats().integer("pushes", "accepted") == accepted + 1 }
         let texts = try client(self.devices[1], proof).finish().output
         #expect(texts.contains("429 1 TooManyRequests"), "\(texts)")
         #expect(texts.contains("goaway NO_ERROR 1"), "\(texts)")

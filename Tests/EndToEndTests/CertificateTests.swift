@@ -215,23 +215,9 @@ struct CertificateTests {
         #expect(try push([]).output.hasPrefix("403 MissingProviderToken"))
         #expect(try push(["--cert", file]).output.hasPrefix("200 scheduled"))
         #expect(try push(["--cert", file, "--key", file]).output.hasPrefix("200 coalesced"))
-        let wrong = folder.state.appendingPathComponent("server")
-        try
-            (Data(contentsOf: wrong.appendingPathExtension("pem"))
-            + Data(contentsOf: wrong.appendingPathExtension("key")))
-            .write(to: wrong)
-        let refused = try push(["--cert", wrong.path])
-        #expect(refused.status == 1)
-        #expect(refused.errors.contains("a client certificate that is not good"), "\(refused.errors)")
-
-        let command = ["worker", "--topic", "com.example.app", "--cert"]
-        let subscribing = try ChildProcess.wakegate(command + [file, "--", "cat"], folder: folder.folder)
+        let worker = ["worker", "--topic", "com.example.app", "--cert", file, "--", "cat"]
+        let subscribing = try ChildProcess.wakegate(worker, folder: folder.folder)
         #expect(subscribing.errors.contains("The client certificate is a provider's"), "\(subscribing.errors)")
-        let worker = try ChildProcess(
-            wakegate: command + [".wakegate/worker.pem", "--output", "inherit", "--", "sh", "-c", "cat; echo"],
-            folder: folder.folder
-        )
-        #expect(try worker.line() == RunningGateway.payload)
         #expect(try push(["--cert", ".wakegate/worker.pem"]).output.hasPrefix("403 Forbidden"))
     }
 }

@@ -30,7 +30,7 @@ struct ConditionsReportTests {
         try self.write(gateway, "power_supply/BAT0/capacity", "90")
         try self.eventually(gateway, "thermalState") { $0 as? String == "nominal" }
         try self.eventually(gateway, "batteryLevel") { $0 as? Double == 0.9 }
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
         #expect(try worker.process.end().status == 0)
     }
 

@@ -138,7 +138,7 @@ struct DeliveryLogTests {
     private func worker(_ gateway: RunningGateway, _ script: String) throws -> ChildProcess {
         let line = ["worker", "--topic", self.topic, "--", "sh", "-c", script]
         let worker = try ChildProcess(wakegate: line, folder: gateway.folder)
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         return worker
     }
 }

@@ -57,7 +57,7 @@ struct ExampleTests {
         let next = try folder.start(edge: first.edge)
         try self.wakesArrive(next, worker)
         #expect(try worker.end().status == 0)
-        #expect(try next.stats().integer("wakes", "results", "lost") == 0)
+        #expect(try next.results("lost") == 0)
     }
 
     @Test("The Python worker pauses if the gateway asks for it, and splits a stream at line feeds alone")
@@ -113,9 +113,7 @@ struct ExampleTests {
         let worker = try ChildProcess("env", gateway.exampleEnvironment + command)
         try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("a failure: \(worker.errors)") {
-            try gateway.ask(.admin, "GET", "/v1/stats").integer("wakes", "results", "failed") == 1
-        }
+        try gateway.eventually("a failure: \(worker.errors)") { try gateway.results("failed") == 1 }
     }
 
     @Test("A provider shows its key, and prints the answers", arguments: Language.allCases)
@@ -170,17 +168,13 @@ struct ExampleTests {
     }
 
     private func wakesArrive(_ gateway: RunningGateway, _ worker: ChildProcess) throws {
-        try gateway.eventually("a worker: \(worker.errors)", within: 15) {
-            try gateway.stats().integer("workers", "connected") == 1
-        }
-        let before = try #require(try gateway.stats().integer("wakes", "results", "newData"))
+        try gateway.eventually("a worker: \(worker.errors)", within: 15) { try gateway.workerCount() == 1 }
+        let before = try gateway.results("newData")
         for number in 1...3 {
             let token = String(repeating: "\(before)\(number)", count: 32)
             #expect(try gateway.push(token, topic: self.topic).headers["wakegate-disposition"] == "launched")
             #expect(try #require(try worker.line()).contains(token))
-            try gateway.eventually("a result: \(worker.errors)") {
-                try gateway.stats().integer("wakes", "results", "newData") == before + number
-            }
+            try gateway.eventually("a result: \(worker.errors)") { try gateway.results("newData") == before + number }
         }
     }
 

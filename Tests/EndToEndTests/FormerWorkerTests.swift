@@ -99,7 +99,7 @@ struct FormerWorkerTests {
         try stream.send(Self.subscription)
         _ = try stream.line { $0 == "HTTP/1.1 200 OK" }
         let name = try stream.line { $0.hasPrefix("wakegate-stream: ") }.dropFirst("wakegate-stream: ".count)
-        try gateway.eventually("a worker") { try gateway.stats().integer("workers", "connected") == 1 }
+        try gateway.eventually("a worker") { try gateway.workerCount() == 1 }
         #expect(try self.pushed(to: gateway).status == 200)
         let lines = try ["event: wake", "id: ", "data: "].map { start in try stream.line { $0.hasPrefix(start) } }
         let wake = String(lines[1].dropFirst("id: ".count))
@@ -113,10 +113,10 @@ struct FormerWorkerTests {
         try requests.send(Self.result, wake: wake)
         // The line follows the body of the previous answer, which does not end with a line feed.
         _ = try requests.line { $0.hasSuffix("HTTP/1.1 204 No Content") }
-        #expect(try gateway.stats().integer("wakes", "results", "noData") == 1)
+        #expect(try gateway.results("noData") == 1)
         try requests.send(Self.drain, stream: String(name))
         _ = try requests.line { $0.hasSuffix("HTTP/1.1 204 No Content") }
-        try gateway.eventually("no worker") { try gateway.stats().integer("workers", "connected") == 0 }
+        try gateway.eventually("no worker") { try gateway.workerCount() == 0 }
         _ = try stream.line { $0 == "0" }
     }
 }

@@ -18,9 +18,7 @@ struct ProgressExampleTests {
     private func start(_ language: ExampleTests.Language, _ gateway: RunningGateway) throws -> ChildProcess {
         let environment = ExampleTests.environment(gateway) + ["PYTHONUNBUFFERED=1", ExampleTests.pythonLibrary]
         let worker = try ChildProcess("env", environment + language.command("progress") + [self.topic, self.task])
-        try gateway.eventually("a worker: \(worker.errors)") {
-            try gateway.stats().integer("workers", "connected") == 1
-        }
+        try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
         return worker
     }
 
@@ -70,7 +68,7 @@ struct ProgressExampleTests {
         // Processes that curl starts in the shell end with the worker's group. At SIGTERM, the Python library lets the
         // task finish.
         lost.send(language == .python ? SIGKILL : SIGTERM)
-        try gateway.eventually("a loss") { try gateway.stats().integer("workers", "connected") == 0 }
+        try gateway.eventually("a loss") { try gateway.workerCount() == 0 }
         let next = try self.start(language, gateway)
         let first = try self.bar(next)
         #expect(first > told)

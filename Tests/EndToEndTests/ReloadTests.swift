@@ -12,7 +12,7 @@ struct ReloadTests {
     @Test("Reloads under pushes at full rate lose no push and no connection, and the new policy takes effect")
     func fullRate() throws {
         let gateway = try ServedGateway(Self.open)
-        let (edge, authority) = (gateway.edge, gateway.authority)
+        let (edge, authority) = (gateway.edge, gateway.certificateAuthority)
         let client = try FullRateClient(edge: edge, authority: authority, topic: self.topic, devices: 500)
         let before = try gateway.explain(String(repeating: "0", count: 64))
         #expect(before.integer("policyVersion") == 1)
@@ -33,7 +33,7 @@ struct ReloadTests {
     }
 
     private func accepted(_ gateway: ServedGateway) throws -> Int {
-        try gateway.ask(.admin, "GET", "/v1/stats").integer("pushes", "accepted") ?? 0
+        try gateway.stats().integer("pushes", "accepted") ?? 0
     }
 
     @Test("With any fault nothing changes, and every fault is returned to the client and logged")
@@ -204,7 +204,7 @@ struct ReloadTests {
 
     /// Returns the output of a connection with a client certificate that pushes at once, until it is closed.
     private func connection(_ gateway: ServedGateway, _ certificate: String) throws -> ChildProcess {
-        let options = [gateway.edge, gateway.authority, certificate, "/3/device/\(self.token)"]
+        let options = [gateway.edge, gateway.certificateAuthority, certificate, "/3/device/\(self.token)"]
         return try ChildProcess(client: "goaway.py", options)
     }
 
@@ -327,10 +327,10 @@ struct ReloadTests {
     func openConnections() throws {
         let gateway = try ServedGateway(Self.open)
         let worker = try gateway.worker(self.topic)
-        let idle = try ChildProcess(client: "goaway.py", [gateway.edge, gateway.authority])
+        let idle = try ChildProcess(client: "goaway.py", [gateway.edge, gateway.certificateAuthority])
         #expect(try idle.line() == "settings")
         func metLimit() throws -> Int {
-            try gateway.ask(.admin, "GET", "/v1/stats").integer("limits", "wakeBytesPerStreamMax") ?? 0
+            try gateway.stats().integer("limits", "wakeBytesPerStreamMax") ?? 0
         }
         try gateway.write(["limits": ["idleSeconds": 1, "wakeBytesPerStreamMax": 4096]])
         #expect(try gateway.postReload().status == 200)

@@ -2,78 +2,35 @@ import Foundation
 import Glibc
 import WakeGateTestKit
 
-/// A `wakegate dev` process on free ports, in its own or a given directory; ended with the last reference.
-final class RunningGateway {
-    static let payload = #"{"aps":{"content-available":1}}"#
-
-    /// The program that was built with these tests, in the same directory.
-    static let program =
-        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
-        .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
-    /// The directory of the program.
-    static let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
-    /// The assignment to PATH with which commands find the program.
-    static let path =
-        "PATH=\(RunningGateway.products.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
-    static let root = Checkout.root
-    /// Runs a program of `deploy/lib`, given its module's name.
-    static let library = RunningGateway.root.appendingPathComponent("deploy/lib/run").path
-    static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
-
-    /// Returns the path of a client of these tests.
-    static func client(_ name: String) -> String {
-        Self.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name)").path
-    }
-
-    let folder: URL
+/// A gateway process, with the questions of tests to it; ended with the last reference.
+class GatewayProcess {
     let process: ChildProcess
     /// HOST:PORT of each listener.
     let edge: String
-    let admin: String
     let plain: String
-    private let isFolderKept: Bool
+    let admins: [String]
+    /// The path of the certificate of the edge's authority.
+    let certificateAuthority: String
     private var workers: [EventStream] = []
 
-    /// - Parameters:
-    ///   - kept: an existing directory, which outlives this gateway; nil for a temporary one.
-    ///   - edge: HOST:PORT of the edge; a free port by default.
-    ///   - admin: HOST:PORT of the admin listener; a free port by default.
-    ///   - showsEvents: true to print events on standard error.
-    ///   - launcher: a command and its first arguments, which runs the program given by the remaining arguments.
-    init(
-        _ arguments: [String] = [],
-        in kept: URL? = nil,
-        edge: String = "127.0.0.1:0",
-        admin: String = "127.0.0.1:0",
-        showsEvents: Bool = false,
-        under launcher: [String] = []
-    ) throws {
-        self.folder =
-            kept ?? FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
-        self.isFolderKept = kept != nil
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        let free = ["--edge", edge, "--admin", admin, "--plain", "127.0.0.1:0"] + (showsEvents ? [] : ["--quiet"])
-        let command = launcher + [Self.program, "dev"] + free + arguments
-        self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: self.folder)
-        func first(_ value: Any?) -> String? { value as? String ?? (value as? [String])?.first }
-        let ready = try self.process.object()
-        guard ready["ready"] as? Bool == true, let edge = ready["edge"] as? String,
-            let admin = ready["admin"] as? String, let plain = first(ready["plain"])
-        else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
+    /// - Parameter process: a process that writes its ready line next.
+    init(_ process: ChildProcess, certificateAuthority: String) throws {
+        func all(_ value: Any?) -> [String] { value as? [String] ?? (value as? String).map { [$0] } ?? [] }
+        let ready = try process.object()
+        self.admins = all(ready["admin"])
+        guard ready["ready"] as? Bool == true, !self.admins.isEmpty, let edge = ready["edge"] as? String,
+            let plain = all(ready["plain"]).first
+        else { throw ChildProcess.Failure(description: "no ready line; standard error: \(process.errors)") }
+        self.process = process
         self.edge = edge
-        self.admin = admin
         self.plain = plain
+        self.certificateAuthority = certificateAuthority
     }
 
-    deinit {
-        self.process.send(SIGKILL)
-        if !self.isFolderKept { try? FileManager.default.removeItem(at: self.folder) }
-    }
+    var admin: String { self.admins[0] }
 
     /// Ends it with a signal, and waits until it is gone.
-    func end(_ signal: Int32) throws { try self.process.end(signal) }
-
-    var certificateAuthority: String { self.folder.appendingPathComponent(".wakegate/ca.pem").path }
+    func end(_ signal: Int32 = SIGTERM) throws { try self.process.end(signal) }
 
     /// The options with which curl uses HTTP/2 at the edge and trusts its certificate.
     var curlOptions: [String] {
@@ -99,38 +56,47 @@ final class RunningGateway {
 
     /// Sends a push as a provider does, with curl.
     ///
-    /// - Parameter fields: additional header fields.
+    /// - Parameters:
+    ///   - fields: additional header fields.
+    ///   - certificate: the file of a client certificate and its key.
     func push(
         _ token: String,
         topic: String,
         payload: String = RunningGateway.payload,
-        fields: [String] = []
+        fields: [String] = [],
+        certificate: String? = nil
     ) throws -> Answer {
         let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + fields
-        let options = fields.flatMap { ["-H", $0] } + ["--data-binary", payload]
+        let proof = certificate.map { ["--cert", $0] } ?? []
+        let options = proof + fields.flatMap { ["-H", $0] } + ["--data-binary", payload]
         return try Answer.curl(self.curlOptions + options + ["https://\(self.edge)/3/device/\(token)"])
     }
 
     func stats() throws -> Answer { try self.admin("/v1/stats") }
 
-    /// Runs `wakegate` in a directory where it finds this gateway automatically.
-    func wakegate(_ arguments: String..., input: String = "") throws -> ChildProcess.Ended {
-        try ChildProcess.run(Self.program, arguments, input: input, folder: self.folder)
-    }
+    /// Returns the number of connected workers.
+    func workerCount() throws -> Int { try self.stats().integer("workers", "connected") ?? -1 }
 
-    /// The options of `wakegate` for the edge, if it would find another listener.
-    var edgeOptions: [String] { ["--gateway", "https://\(self.edge)", "--ca", self.certificateAuthority] }
+    /// Returns the number of wakes with this outcome.
+    func results(_ outcome: String) throws -> Int { try self.stats().integer("wakes", "results", outcome) ?? -1 }
 
     /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed. It lives as long as this gateway.
     ///
-    /// - Parameter query: the text after the first parameters of the query.
+    /// - Parameters:
+    ///   - query: the text after the first parameters of the query.
+    ///   - proof: the options of curl for a credential.
     @discardableResult
-    func curlWorker(topic: String, name: String = "curl", query: String = "") throws -> EventStream {
-        let before = try self.stats().integer("workers", "connected") ?? 0
+    func curlWorker(
+        topic: String,
+        name: String = "curl",
+        query: String = "",
+        proof: [String] = []
+    ) throws -> EventStream {
+        let before = try self.workerCount()
         let url = "https://\(self.edge)/v1/topics/\(topic)/wakes?slots=4&name=\(name)\(query)"
-        let options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer", "--http2"]
+        let options = ["--silent", "--show-error", "--noproxy", "*", "--no-buffer", "--http2"] + proof
         let stream = EventStream(try ChildProcess("curl", options + ["--cacert", self.certificateAuthority, url]))
-        try self.eventually("a worker") { try self.stats().integer("workers", "connected") == before + 1 }
+        try self.eventually("a worker") { try self.workerCount() == before + 1 }
         self.workers.append(stream)
         return stream
     }
@@ -149,7 +115,73 @@ final class RunningGateway {
         _ ask: () throws -> Bool
     ) throws {
         if try Polling.isSo(within: seconds, ask) { return }
-        let stats = try self.stats().body
-        throw ChildProcess.Failure(description: "not within \(seconds) s: \(what()); stats: \(stats)")
+        let stats = (try? self.stats().body) ?? "none"
+        let state = "stats: \(stats); standard error: \(self.process.errors)"
+        throw ChildProcess.Failure(description: "not within \(seconds) s: \(what()); \(state)")
     }
+}
+
+/// A `wakegate dev` process on free ports, in its own or a given directory.
+final class RunningGateway: GatewayProcess {
+    static let payload = #"{"aps":{"content-available":1}}"#
+
+    /// The program that was built with these tests, in the same directory.
+    static let program =
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe"))
+        .map { URL(fileURLWithPath: $0).deletingLastPathComponent().appendingPathComponent("wakegate").path } ?? ""
+    /// The directory of the program.
+    static let products = URL(fileURLWithPath: RunningGateway.program).deletingLastPathComponent()
+    /// The assignment to PATH with which commands find the program.
+    static let path =
+        "PATH=\(RunningGateway.products.path):\(ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin")"
+    static let root = Checkout.root
+    /// Runs a program of `deploy/lib`, given its module's name.
+    static let library = RunningGateway.root.appendingPathComponent("deploy/lib/run").path
+    static let python = RunningGateway.root.appendingPathComponent(".build/venv/bin/python").path
+
+    /// Returns the path of a client of these tests.
+    static func client(_ name: String) -> String {
+        Self.root.appendingPathComponent("Tests/EndToEndTests/Clients/\(name)").path
+    }
+
+    let folder: URL
+    private let isFolderKept: Bool
+
+    /// - Parameters:
+    ///   - kept: an existing directory, which outlives this gateway; nil for a temporary one.
+    ///   - edge: HOST:PORT of the edge; a free port by default.
+    ///   - admin: HOST:PORT of the admin listener; a free port by default.
+    ///   - showsEvents: true to print events on standard error.
+    ///   - launcher: a command and its first arguments, which runs the program given by the remaining arguments.
+    init(
+        _ arguments: [String] = [],
+        in kept: URL? = nil,
+        edge: String = "127.0.0.1:0",
+        admin: String = "127.0.0.1:0",
+        showsEvents: Bool = false,
+        under launcher: [String] = []
+    ) throws {
+        self.folder =
+            kept ?? FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-\(UUID())")
+        self.isFolderKept = kept != nil
+        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
+        let free = ["--edge", edge, "--admin", admin, "--plain", "127.0.0.1:0"] + (showsEvents ? [] : ["--quiet"])
+        let command = launcher + [RunningGateway.program, "dev"] + free + arguments
+        let process = try ChildProcess(command[0], Array(command.dropFirst()), folder: self.folder)
+        let authority = self.folder.appendingPathComponent(".wakegate/ca.pem").path
+        try super.init(process, certificateAuthority: authority)
+    }
+
+    deinit {
+        self.process.send(SIGKILL)
+        if !self.isFolderKept { try? FileManager.default.removeItem(at: self.folder) }
+    }
+
+    /// Runs `wakegate` in a directory where it finds this gateway automatically.
+    func wakegate(_ arguments: String...) throws -> ChildProcess.Ended {
+        try ChildProcess.wakegate(arguments, folder: self.folder)
+    }
+
+    /// The options of `wakegate` for the edge, if it would find another listener.
+    var edgeOptions: [String] { ["--gateway", "https://\(self.edge)", "--ca", self.certificateAuthority] }
 }

@@ -137,14 +137,12 @@ final class SecretScene {
         }
         let place = try #require(self.gateway.curl(.edge, "").last)
         func command(_ token: String) throws -> ChildProcess {
-            let options = ["--gateway", place, "--ca", self.gateway.authority, "--token", token]
+            let options = ["--gateway", place, "--ca", self.gateway.certificateAuthority, "--token", token]
             let words = ["worker", "--topic", Self.topic] + options + ["--", "sh", "-c", "cat >/dev/null; exit 1"]
             return try ChildProcess(wakegate: words)
         }
         let process = try command(worker)
-        try self.gateway.eventually("failed wakes") {
-            try self.gateway.ask(.admin, "GET", "/v1/stats").integer("wakes", "results", "failed") ?? 0 > 0
-        }
+        try self.gateway.eventually("failed wakes") { try self.gateway.results("failed") > 0 }
         process.send(SIGTERM)
         try self.keep("worker", process.finish())
         for (name, token) in [("worker with a revoked token", revoked), ("worker with a bad token", Self.badBearer)] {

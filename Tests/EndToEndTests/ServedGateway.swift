@@ -5,7 +5,7 @@ import Testing
 /// A `wakegate serve` process on free ports, with a certificate made by `wakegate dev`; ended with the last reference.
 ///
 /// Its second admin listener is open to all addresses, so operators must authenticate there.
-final class ServedGateway {
+final class ServedGateway: GatewayProcess {
     /// The listener of a request.
     enum Listener: String, CaseIterable {
         case edge, plain, admin, adminAfar
@@ -13,8 +13,6 @@ final class ServedGateway {
 
     let folder: URL
     let state: URL
-    let process: ChildProcess
-    private let addresses: [Listener: String]
     private let certificates: String
     /// The directory with the certificates.
     private let development: RestartFolder
@@ -41,17 +39,14 @@ final class ServedGateway {
             return own.merging(more) { $1 }
         }
         self.members = configuration
-        let file = Self.configurationFile(in: self.folder)
+        let file = ServedGateway.configurationFile(in: self.folder)
         try JSONSerialization.data(withJSONObject: configuration).write(to: file)
         let command = ["serve", "--config", file.path] + arguments
-        self.process = try ChildProcess(wakegate: command, folder: self.folder)
-        let ready = try self.process.object()
-        guard let edge = ready["edge"] as? String, let plain = ready["plain"] as? String,
-            let admin = ready["admin"] as? [String]
-        else { throw ChildProcess.Failure(description: "no ready line; standard error: \(self.process.errors)") }
-        let port = admin[1].split(separator: ":").last ?? ""
-        self.addresses = [.edge: edge, .plain: plain, .admin: admin[0], .adminAfar: "127.0.0.1:\(port)"]
+        let process = try ChildProcess(wakegate: command, folder: self.folder)
+        try super.init(process, certificateAuthority: "\(self.certificates)/ca.pem")
     }
+
+    deinit { self.process.send(SIGKILL) }
 
     var configurationFile: URL { Self.configurationFile(in: self.folder) }
 
@@ -63,9 +58,6 @@ final class ServedGateway {
         try self.development.start().end(SIGKILL)
     }
 
-    /// The path of the authority's certificate.
-    var authority: String { "\(self.certificates)/ca.pem" }
-
     /// The paths of the edge's certificate and key.
     var certificate: String { "\(self.certificates)/server.pem" }
     var key: String { "\(self.certificates)/server.key" }
@@ -73,14 +65,7 @@ final class ServedGateway {
 
     /// The environment that gives the examples the address of the edge and the authority to trust.
     var exampleEnvironment: [String] {
-        [
-            "NO_PROXY=*", "WAKEGATE_URL=https://\(self.edge)", "WAKEGATE_CA=\(self.certificates)/ca.pem",
-        ]
-    }
-
-    /// Ends the gateway and waits for its end.
-    func end() throws {
-        try self.process.end()
+        ["NO_PROXY=*", "WAKEGATE_URL=https://\(self.edge)", "WAKEGATE_CA=\(self.certificateAuthority)"]
     }
 
     /// Starts a gateway with the same configuration, which must fail to start, and returns its end.
@@ -88,23 +73,20 @@ final class ServedGateway {
         try ChildProcess.wakegate(["serve", "--config", self.configurationFile.path])
     }
 
-    /// HOST:PORT of the edge.
-    var edge: String { self.addresses[.edge] ?? "" }
-
     /// Returns the URL of a listener.
     func url(_ listener: Listener) -> String {
-        "\(listener == .edge ? "https" : "http")://\(self.addresses[listener] ?? "")"
+        switch listener {
+        case .edge: "https://\(self.edge)"
+        case .plain: "http://\(self.plain)"
+        case .admin: "http://\(self.admin)"
+        case .adminAfar: "http://127.0.0.1:\(self.admins[1].split(separator: ":").last ?? "")"
+        }
     }
 
     /// Returns the URL of a path and the options with which curl trusts it.
     func curl(_ listener: Listener, _ path: String) -> [String] {
-        let address = self.addresses[listener] ?? ""
-        let common = ["--silent", "--show-error", "--noproxy", "*"]
-        switch listener {
-        case .edge:
-            return common + ["--http2", "--cacert", "\(self.certificates)/ca.pem", "https://\(address)\(path)"]
-        case .plain, .admin, .adminAfar: return common + ["http://\(address)\(path)"]
-        }
+        let tls = listener == .edge ? ["--http2", "--cacert", self.certificateAuthority] : []
+        return ["--silent", "--show-error", "--noproxy", "*"] + tls + ["\(self.url(listener))\(path)"]
     }
 
     /// Sends a request with a token, a client certificate, or neither.
@@ -125,33 +107,10 @@ final class ServedGateway {
         return try Answer.curl(options)
     }
 
-    /// Sends a background push.
-    func push(
-        _ token: String,
-        topic: String,
-        payload: String = RunningGateway.payload,
-        fields more: [String] = [],
-        certificate: String? = nil
-    ) throws -> Answer {
-        let fields = ["apns-topic: \(topic)", "apns-push-type: background", "apns-priority: 5"] + more
-        let path = "/3/device/\(token)"
-        return try self.ask(.edge, "POST", path, body: payload, fields: fields, certificate: certificate)
-    }
-
     /// Starts a worker that is a plain `curl -N`, and waits until it has subscribed.
     func worker(_ topic: String, token: String? = nil, certificate: String? = nil) throws -> EventStream {
-        var options = self.curl(.edge, "/v1/topics/\(topic)/wakes?slots=4") + ["--no-buffer"]
-        if let certificate { options += ["--cert", certificate] }
-        if let token { options += ["--header", "authorization: Bearer \(token)"] }
-        let before = try self.workerCount()
-        let stream = EventStream(try ChildProcess("curl", options))
-        try self.eventually("a worker") { try self.workerCount() == before + 1 }
-        return stream
-    }
-
-    /// Returns the number of connected workers, as an operator on this machine sees it.
-    func workerCount() throws -> Int {
-        try self.ask(.admin, "GET", "/v1/stats").integer("workers", "connected") ?? -1
+        let bearer = token.map { ["--header", "authorization: Bearer \($0)"] } ?? []
+        return try self.curlWorker(topic: topic, proof: bearer + (certificate.map { ["--cert", $0] } ?? []))
     }
 
     /// Issues a token in the state directory of the gateway, or in another one.
@@ -170,13 +129,6 @@ final class ServedGateway {
             ["token", "revoke", id, "--config", self.configurationFile.path]
         )
         guard ended.status == 0 else { throw ChildProcess.Failure(description: "token revoke: \(ended.errors)") }
-    }
-
-    /// Polls until a condition holds, for at most a minute.
-    func eventually(_ what: @autoclosure () -> String, _ ask: () throws -> Bool) throws {
-        guard try Polling.isSo(ask) else {
-            throw ChildProcess.Failure(description: "not within 60 s: \(what()); log: \(self.process.errors)")
-        }
     }
 }
 

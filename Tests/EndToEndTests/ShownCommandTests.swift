@@ -31,9 +31,7 @@ struct ShownCommandTests {
             // Skip `loginctl`: the seat belongs to the person at the machine.
             try terminal.runAll(try ShownCommand.all(in: article).filter { !$0.command.hasPrefix("loginctl ") })
         }
-        try gateway.eventually("a result of each wake") {
-            try gateway.stats().integer("wakes", "results", "newData") == 3
-        }
+        try gateway.eventually("a result of each wake") { try gateway.results("newData") == 3 }
         #expect(try gateway.stats().integer("tasks", "results", "success") == 1)
         try self.follows(gateway)
         try self.simulates(gateway)

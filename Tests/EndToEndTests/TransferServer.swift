@@ -253,12 +253,6 @@ final class RunningTransferAgent {
         return try JSONSerialization.jsonObject(with: Data(ended.output.utf8)) as? [String: Any] ?? [:]
     }
 
-    /// Posts JSON and returns the body of the answer.
-    func post(_ path: String, _ body: String) throws -> String {
-        let socket = ["--silent", "--max-time", "10", "--unix-socket", "\(self.folder.path)/agent.sock"]
-        return try ChildProcess.run("curl", socket + ["--data", body, "http://localhost\(path)"]).output
-    }
-
     /// Runs `wakegate transfer` with this agent.
     func transfer(_ arguments: String...) throws -> ChildProcess.Ended { try self.run(arguments) }
 

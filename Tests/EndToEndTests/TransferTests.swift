@@ -115,11 +115,9 @@ final class TransferTests: TransferScene {
         let options = ["--topic", Self.topic, "--session", Self.session, "--output", "inherit"]
         let command = [RunningGateway.program, "worker"] + options + ["--", "bash", "-c", script]
         let variables = [RunningGateway.path, "WAKEGATE_TRANSFERS=\(agent.address)"]
-        let before = try gateway.stats().integer("workers", "connected") ?? 0
+        let before = try gateway.workerCount()
         let worker = try ChildProcess("env", variables + command, folder: gateway.folder)
-        try gateway.eventually("a worker: \(worker.errors)") {
-            try gateway.stats().integer("workers", "connected") ?? 0 > 0 || before > 0
-        }
+        try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() > 0 || before > 0 }
         return worker
     }
 

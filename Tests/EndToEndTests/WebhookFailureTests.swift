@@ -49,9 +49,7 @@ struct WebhookFailureTests {
         #expect(probe.attempt == 2)
         let id = try #require(probe.id)
         #expect(try gateway.hook("state") as? String == "probing")
-        try gateway.eventually("the others are due") {
-            try gateway.stats().integer("devices", "held", "worker") == 4
-        }
+        try gateway.eventually("the others are due") { try gateway.stats().integer("devices", "held", "worker") == 4 }
         let stats = try gateway.stats()
         #expect(stats.integer("workers", "slots") == 1 && stats.integer("workers", "busy") == 1)
         #expect(probe.session > 1, "the probe came over the old connection")

@@ -21,8 +21,8 @@ struct WorkerCommandTests {
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         #expect(try worker.line() == "running")
         #expect(try worker.line() == "stopped")
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "noData") == 1 }
-        #expect(try gateway.stats().integer("wakes", "results", "expired") == 0)
+        try gateway.eventually("a result") { try gateway.results("noData") == 1 }
+        #expect(try gateway.results("expired") == 0)
         try worker.says("is near; its command gets SIGTERM")
     }
 
@@ -37,7 +37,7 @@ struct WorkerCommandTests {
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         #expect(try worker.line()?.hasPrefix("the wake has ") == true)
         #expect(try worker.line() == "done")
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
         #expect(!worker.process.errors.contains("gets SIGTERM"))
     }
 
@@ -63,7 +63,7 @@ struct WorkerCommandTests {
         let worker = try WorkerProcess(gateway, topic: self.topic, script: "tail -f /dev/null & echo $$")
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let group = try #require(try worker.line().flatMap { Int32($0) })
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
         try gateway.eventually("the end of the group") { !WorkerProcess.isGroupThere(group) }
     }
 
@@ -81,7 +81,7 @@ struct WorkerCommandTests {
         worker.process.send(SIGKILL)
         try gateway.eventually("the end of the groups") { !groups.contains(where: WorkerProcess.isGroupThere) }
         try gateway.eventually("the end of the guard") { !WorkerProcess.isGroupThere(commandGuard) }
-        try gateway.eventually("three lost wakes") { try gateway.stats().integer("wakes", "results", "lost") == 3 }
+        try gateway.eventually("three lost wakes") { try gateway.results("lost") == 3 }
     }
 
     @Test("A killed guard is replaced, and the new one knows the running commands")
@@ -134,7 +134,7 @@ struct WorkerCommandTests {
         #expect(WorkerProcess.isGroupThere(group))
         #expect(try worker.process.end().status == 0)
         #expect(!WorkerProcess.isGroupThere(group))
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "failed") == 1 }
+        try gateway.eventually("a result") { try gateway.results("failed") == 1 }
     }
 
     @Test("A worker whose command cannot start uses up no attempts, says why, and recovers")
@@ -156,7 +156,7 @@ struct WorkerCommandTests {
         for number in 10..<50 {
             #expect(try gateway.push(String(repeating: "\(number)", count: 32), topic: self.topic).status == 200)
         }
-        try gateway.eventually("40 results") { try gateway.stats().integer("wakes", "results", "newData") == 40 }
+        try gateway.eventually("40 results") { try gateway.results("newData") == 40 }
         var stats = try gateway.stats()
         #expect(stats.integer("wakes", "results", "failed") == 0 && stats.integer("pushes", "completed") == 40)
         #expect(try #require(stats.integer("wakes", "results", "lost")) >= 3)
@@ -210,7 +210,7 @@ struct WorkerOutputTests {
         let script = #"printf 'one\ntwo\n'; printf 'wrong\nleft' >&2; printf 'three'; echo "$WAKEGATE_WAKE" >id"#
         let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
         let id = try String(contentsOf: gateway.folder.appendingPathComponent("id"), encoding: .utf8).dropLast()
         for text in ["one", "two", "three"] { #expect(try worker.process.line() == "\(id) \(text)") }
         try worker.says("\(id) wrong\n\(id) left\n")
@@ -236,9 +236,7 @@ struct WorkerOutputTests {
         let script = "yes 0123456789012345678901234567890123456789 | head -c 4000000; head -c 100000 /dev/zero; echo"
         let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("a result", within: 25) {
-            try gateway.stats().integer("wakes", "results", "newData") == 1
-        }
+        try gateway.eventually("a result", within: 25) { try gateway.results("newData") == 1 }
         let status = try String(contentsOfFile: "/proc/\(worker.process.identifier)/status", encoding: .utf8)
         let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         let kilobytes = try #require(peak?.split(separator: " ").dropFirst().first.flatMap { Int($0) })
@@ -258,7 +256,7 @@ struct WorkerOutputTests {
         let payload = #"{"aps":{"content-available":1},"filler":"\#(filler)"}"#
         #expect(try gateway.push(self.token, topic: self.topic, payload: payload).status == 200)
         #expect(try worker.line() == "closed")
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
     }
 
     @Test("A payload that grows when it is escaped reaches an SDK worker complete")
@@ -271,6 +269,6 @@ struct WorkerOutputTests {
         let payload = beginning + String(repeating: "\u{85}", count: count) + #""}"#
         #expect(try gateway.push(self.token, topic: self.topic, payload: payload).status == 200)
         #expect(try worker.line() == "\(beginning.utf8.count + 2 + 6 * count)")
-        try gateway.eventually("a result") { try gateway.stats().integer("wakes", "results", "newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
     }
 }

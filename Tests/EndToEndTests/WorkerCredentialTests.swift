@@ -16,6 +16,11 @@ struct WorkerCredentialTests {
         #expect(try gateway.ask(.admin, "POST", path, body: #"{"token":"\#(self.device)"}"#).status == 201)
     }
 
+    private func worker(_ gateway: ServedGateway, _ options: [String], commands: [String] = []) throws -> SDKWorker {
+        let url = gateway.url(.edge)
+        return try SDKWorker(url, authority: gateway.certificateAuthority, options, commands: commands)
+    }
+
     private func token(_ gateway: ServedGateway, _ expires: String = "1d") throws -> (token: String, id: String) {
         try gateway.issue("--role", "worker", "--topic", SDKWorker.topic, "--expires", expires)
     }
@@ -28,7 +33,7 @@ struct WorkerCredentialTests {
         func write(_ text: String) throws { try Data(text.utf8).write(to: file) }
         let (next, _) = try self.token(gateway)
         try write("\(try self.token(gateway, "12s").token)\n")
-        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", file.path])
+        let worker = try self.worker(gateway, ["--token-file", file.path])
         try worker.wait(for: "subscribed")
         // Send a result while the file is empty.
         try write("")
@@ -53,7 +58,7 @@ struct WorkerCredentialTests {
         let gateway = try ServedGateway()
         let pipe = gateway.folder.appendingPathComponent("worker.token").path
         #expect(unsafe mkfifo(pipe, 0o600) == 0)
-        let worker = try SDKWorker(gateway.url(.edge), authority: gateway.authority, ["--token-file", pipe])
+        let worker = try self.worker(gateway, ["--token-file", pipe])
         let failed = try worker.wait(for: "failed")
         #expect(failed.text("code") == "badCredentials")
         #expect(failed.text("message")?.contains("cannot be read, or is not a file") == true)
@@ -68,7 +73,7 @@ struct WorkerCredentialTests {
         let files = try ["/OU=worker/UID=\(SDKWorker.topic)", "/UID=\(SDKWorker.topic)"].map { try authority.issue($0) }
         func worker(_ file: String) throws -> SDKWorker {
             let options = ["--cert", file, "--key", file]
-            return try SDKWorker(gateway.url(.edge), authority: gateway.authority, options, commands: ["register"])
+            return try self.worker(gateway, options, commands: ["register"])
         }
         let accepted = try worker(files[0])
         try accepted.wait(for: "subscribed")
@@ -91,7 +96,7 @@ struct WorkerCredentialTests {
         let file = gateway.folder.appendingPathComponent("worker.token")
         try Data("\(first)\n".utf8).write(to: file)
         func worker(_ options: [String]) throws -> ChildProcess {
-            let location = ["--gateway", gateway.url(.edge), "--ca", gateway.authority]
+            let location = ["--gateway", gateway.url(.edge), "--ca", gateway.certificateAuthority]
             let line = ["worker", "--topic", SDKWorker.topic] + location + options + ["--", "echo", "woken"]
             return try ChildProcess(wakegate: line)
         }

@@ -24,10 +24,10 @@ final class WorkerProcess {
         self.gateway = gateway
         let worker = [RunningGateway.program, "worker", "--topic", topic] + options + ["--"]
         let command = launcher + worker + (command ?? ["bash", "-c", script])
-        let before = try gateway.stats().integer("workers", "connected") ?? 0
+        let before = try gateway.workerCount()
         self.process = try ChildProcess(command[0], Array(command.dropFirst()), folder: gateway.folder)
         try gateway.eventually("a worker; its errors: \(self.process.errors)") {
-            try gateway.stats().integer("workers", "connected") == before + 1
+            try gateway.workerCount() == before + 1
         }
     }
 

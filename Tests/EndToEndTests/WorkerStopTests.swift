@@ -59,7 +59,7 @@ struct WorkerStopTests {
         #expect(ended.errors.contains("the worker ended before the gateway had answered to it"))
         gateway.process.send(SIGCONT)
         // The request may have arrived nevertheless; otherwise the wake was lost.
-        try gateway.eventually("the end of the wake") { try gateway.stats().integer("workers", "connected") == 0 }
+        try gateway.eventually("the end of the wake") { try gateway.workerCount() == 0 }
     }
 
     @Test("An SDK worker ends on its own when the network drops everything, whatever its handler does")
