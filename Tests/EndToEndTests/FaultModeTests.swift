@@ -153,10 +153,7 @@ struct FaultModeTests {
 
     @Test("A stuck push is never answered, and delays neither others nor a shutdown")
     func stuck() throws {
-        let faulty = try FaultyGateway(
-            "{ when: { nth: 1 }, then: { stuck: true } }",
-            settings: ["--set", "drainTimeout=600"]
-        )
+        let faulty = try FaultyGateway("{ when: { nth: 1 }, then: { stuck: true } }", set: "drainTimeout=600")
         #expect(try faulty.frames([[1, 2, 3]], open: 1).dropFirst() == ["200 3", "200 5"])
         #expect(try faulty.gateway.admin("/v1/faults/reset", "-X", "POST").status == 204)
         let waiting = try self.beginPush(faulty)
@@ -170,7 +167,7 @@ struct FaultModeTests {
     func delayedStuck() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { delay: 3600000, dropReply: 'stuck' } }",
-            settings: ["--set", "drainTimeout=600"]
+            set: "drainTimeout=600"
         )
         let waiting = try self.beginPush(faulty)
         try faulty.gateway.eventually("a delayed push") { try faulty.counts().values.first?.fired == 1 }

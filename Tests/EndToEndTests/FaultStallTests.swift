@@ -44,7 +44,7 @@ struct FaultStallTests {
     func bounded() throws {
         let faulty = try FaultyGateway(
             "{ when: { nth: 1 }, then: { streamWindow: 0 } }",
-            settings: ["--set", "limits.requestSeconds=3"]
+            set: "limits.requestSeconds=3"
         )
         #expect(try faulty.play(.node, pushes: 2) == [["200": 1], ["0": 1]])
         #expect(try faulty.gateway.stats().integer("limits", "requestSeconds") == 1)
@@ -76,10 +76,7 @@ struct FaultStallTests {
 
     @Test("A client that is held back does not hold a shutdown up, and its push is refused as all are then")
     func shutdown() throws {
-        let faulty = try FaultyGateway(
-            "{ when: { nth: 1 }, then: { streamWindow: 0 } }",
-            settings: ["--set", "drainTimeout=600"]
-        )
+        let faulty = try FaultyGateway("{ when: { nth: 1 }, then: { streamWindow: 0 } }", set: "drainTimeout=600")
         let client = try self.client(faulty, "wait")
         #expect(try (0..<3).map { _ in try client.line() } == ["200", "window 0", "held 31"])
         faulty.gateway.process.send(SIGTERM)

@@ -6,17 +6,19 @@ final class FaultyGateway {
     private let folder: RestartFolder
     let topic = "com.example.faults"
 
-    /// - Parameter rules: the elements of `rules` in JSON5.
-    convenience init(_ rules: String..., settings: [String] = []) throws {
-        try self.init(file: "{ rules: [ \(rules.joined(separator: ", ")) ] }", settings: settings)
+    /// - Parameters:
+    ///   - rules: the elements of `rules` in JSON5.
+    ///   - setting: a setting of the gateway, as `KEY=VALUE`.
+    convenience init(_ rules: String..., set setting: String = "drainTimeout=1") throws {
+        try self.init(file: "{ rules: [ \(rules.joined(separator: ", ")) ] }", set: setting)
     }
 
     /// - Parameter file: the content of the rules file.
-    init(file: String, settings: [String] = []) throws {
+    init(file: String, set setting: String = "drainTimeout=1") throws {
         self.folder = try RestartFolder()
         let path = self.folder.folder.appendingPathComponent("faults.json5")
         try Data(file.utf8).write(to: path)
-        let arguments = ["--set", "drainTimeout=1", "--faults", path.path] + settings
+        let arguments = ["--set", "drainTimeout=1", "--set", setting, "--faults", path.path]
         self.gateway = try RunningGateway(arguments, in: self.folder.folder)
     }
 

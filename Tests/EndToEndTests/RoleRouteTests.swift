@@ -110,37 +110,31 @@ struct RoleRouteTests {
         }
     }
 
+    /// Registers the device and returns the wake that is launched to a worker.
+    private func launch(_ gateway: ServedGateway, _ worker: EventStream) throws -> String {
+        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
+        #expect(registered.status == 201)
+        #expect(try gateway.admin("/v1/devices/\(Self.device)/simulate-launch", "-X", "POST").status == 202)
+        return try #require(try worker.next()?.id)
+    }
+
     @Test("Routes of workers, on both listeners", arguments: [ServedGateway.Listener.edge, .plain])
     func workers(listener: ServedGateway.Listener) throws {
         // A single wake for all rows, even on a slow machine.
         let gateway = try ServedGateway(["--set", "policy.executionWindow=300"])
         let tokens = try self.tokens(gateway)
         let worker = try gateway.worker(Self.topic, token: tokens[.worker])
-        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
-        #expect(registered.status == 201)
-        #expect(try gateway.ask(.admin, "POST", "/v1/devices/\(Self.device)/simulate-launch").status == 202)
-        let wake = try #require(try worker.next()?.id)
+        let wake = try self.launch(gateway, worker)
         try self.check(Self.workerRows, gateway, listener, tokens, wake: wake)
 
         // The device has been removed. Other topics may not register it.
-        let foreign = try gateway.ask(
-            listener,
-            "POST",
-            "/v1/topics/\(Self.otherTopic)/devices",
-            token: tokens[.otherWorker],
-            body: Self.registration
-        )
-        #expect(foreign.status == 409)
-        #expect(foreign.reason == "DeviceTokenNotForTopic")
-        // An operator of all topics may move the device.
-        let moved = try gateway.ask(
-            listener,
-            "POST",
-            "/v1/topics/\(Self.otherTopic)/devices",
-            token: tokens[.operatorOfAll],
-            body: Self.registration
-        )
-        #expect(moved.status == 201)
+        func move(_ caller: Caller) throws -> Answer {
+            let path = "/v1/topics/\(Self.otherTopic)/devices"
+            return try gateway.ask(listener, "POST", path, token: tokens[caller], body: Self.registration)
+        }
+        let foreign = try move(.otherWorker)
+        #expect(foreign.status == 409 && foreign.reason == "DeviceTokenNotForTopic")
+        #expect(try move(.operatorOfAll).status == 201, "an operator of all topics may move the device")
     }
 
     @Test("Routes of workers, with client certificates: none for providers, and those of their topics for workers")
@@ -153,23 +147,13 @@ struct RoleRouteTests {
             (.worker, try authority.issue("/OU=worker/UID=\(Self.topic)")),
         ]
         let worker = try gateway.worker(Self.topic, certificate: certificates[2].file)
-        let registered = try gateway.ask(.admin, "POST", "/v1/topics/\(Self.topic)/devices", body: Self.registration)
-        #expect(registered.status == 201)
-        #expect(try gateway.ask(.admin, "POST", "/v1/devices/\(Self.device)/simulate-launch").status == 202)
-        let wake = try #require(try worker.next()?.id)
+        let wake = try self.launch(gateway, worker)
         // With a certificate, the token is ignored and so gives no additional permissions.
         let (token, _) = try gateway.issue("--role", "operator")
         for row in Self.workerRows {
             for (caller, file) in certificates {
-                let path = row.path.replacingOccurrences(of: "WAKE", with: wake)
-                let answer = try gateway.ask(
-                    .edge,
-                    row.method,
-                    path,
-                    token: token,
-                    body: row.body,
-                    certificate: file
-                )
+                let (path, body) = (row.path.replacingOccurrences(of: "WAKE", with: wake), row.body)
+                let answer = try gateway.ask(.edge, row.method, path, token: token, body: body, certificate: file)
                 let status = caller.map { row.statuses[$0] } ?? 403
                 #expect(answer.status == status, "\(row.method) \(row.path) by \(String(describing: caller))")
                 if answer.status == 403 { #expect(answer.value("message") is String) }
@@ -179,14 +163,7 @@ struct RoleRouteTests {
             #expect(try gateway.ask(.edge, row.method, row.path, body: row.body).status == 401)
         }
         for (caller, file) in certificates {
-            let push = try gateway.ask(
-                .edge,
-                "POST",
-                "/3/device/\(Self.device)",
-                body: RunningGateway.payload,
-                fields: ["apns-topic: \(Self.topic)"],
-                certificate: file
-            )
+            let push = try gateway.push(Self.device, topic: Self.topic, certificate: file)
             // The device was removed.
             #expect(push.reason == (caller == nil ? "Unregistered" : "Forbidden"))
         }
