@@ -92,19 +92,16 @@ struct FaultClientTests {
         try #require(ProviderClient.withToken.first { $0.testDescription == name })
     }
 
-    @Test("aioapns repeats a push whose answer was lost with its connection, and it counts once")
-    func lostReply() throws {
-        let faulty = try FaultyGateway("{ id: 'lost', when: { nth: 1 }, then: { dropReply: 'close' } }")
-        #expect(try faulty.play(self.client("aioapns"), pushes: 1) == [["200": 1]])
-        #expect(try faulty.counts()["lost"] == FaultyGateway.Counts(matched: 2, fired: 1))
-        #expect(try faulty.accepted() == 1)
-    }
-
-    @Test("aioapns repeats a push that GOAWAY refused")
-    func refused() throws {
-        let faulty = try FaultyGateway("{ when: { nth: 1 }, then: { goaway: { inFlight: 'refuse' } } }")
-        #expect(try faulty.play(self.client("aioapns"), pushes: 1) == [["200": 1]])
-        #expect(try faulty.accepted() == 1)
+    @Test("aioapns repeats a push whose answer was lost, and one that GOAWAY refused; each counts once")
+    func repeated() throws {
+        let faulty = try FaultyGateway(
+            "{ id: 'lost', when: { nth: 1 }, then: { dropReply: 'close' } }",
+            "{ id: 'refused', when: { nth: 3 }, then: { goaway: { inFlight: 'refuse' } } }"
+        )
+        #expect(try faulty.play(self.client("aioapns"), pushes: 2) == [["200": 1], ["200": 1]])
+        let counts = FaultyGateway.Counts(matched: 4, fired: 1)
+        #expect(try faulty.counts() == ["lost": counts, "refused": counts])
+        #expect(try faulty.accepted() == 2)
     }
 
     @Test("Clients show their callers a 503 and a 429", arguments: ["kalyke", "pyapns2", "aioapns"])

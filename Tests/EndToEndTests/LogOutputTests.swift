@@ -108,8 +108,8 @@ struct LostOutputTests {
         return try ChildProcess.run("bash", arguments, folder: gateway.folder)
     }
 
-    @Test("A command reports lost output and ends with 1", arguments: [">/dev/full", ">&-"])
-    func lost(redirection: String) throws {
+    @Test("A command reports lost output and ends with 1, unless its reader has closed the pipe early")
+    func lost() throws {
         let gateway = try RunningGateway()
         let state = gateway.folder.appendingPathComponent(".wakegate").path
         let commands: [[String]] = [
@@ -118,19 +118,15 @@ struct LostOutputTests {
             ["push", self.token, "--topic", self.topic],
             ["--help"],
         ]
-        for command in commands {
-            let ended = try self.run(redirection, gateway, command)
-            #expect(ended.status == 1, "\(command)")
-            #expect(ended.errors.contains("the output is lost: standard output takes nothing"), "\(ended.errors)")
+        for redirection in [">/dev/full", ">&-"] {
+            for command in commands {
+                let ended = try self.run(redirection, gateway, command)
+                #expect(ended.status == 1, "\(command)")
+                #expect(ended.errors.contains("the output is lost: standard output takes nothing"), "\(ended.errors)")
+            }
         }
-        #expect(try gateway.stats().integer("pushes", "accepted") == 1)
-    }
-
-    @Test("A reader that closes the pipe early does not cause an error")
-    func gone() throws {
-        let gateway = try RunningGateway()
-        let ended = try self.run("> >(exit 0)", gateway, ["push", self.token, "--topic", self.topic])
-        #expect(ended.status == 0)
-        #expect(!ended.errors.contains("lost"), "\(ended.errors)")
+        #expect(try gateway.stats().integer("pushes", "accepted") == 2)
+        let gone = try self.run("> >(exit 0)", gateway, ["push", self.token, "--topic", self.topic])
+        #expect(gone.status == 0 && !gone.errors.contains("lost"), "\(gone.errors)")
     }
 }

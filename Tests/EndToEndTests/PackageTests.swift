@@ -71,9 +71,9 @@ struct PackageTests {
 
     @Test("The installed configuration is valid")
     func configuration() throws {
-        // A development gateway creates a certificate.
-        let development = try RunningGateway()
-        let state = development.folder.appendingPathComponent(".wakegate").path
+        let development = try RestartFolder()
+        try development.putCertificates()
+        let state = development.state.path
         let file = development.folder.appendingPathComponent("wakegate.json5")
         let text = try Checkout.text("deploy/debian/wakegate.json5")
             .replacing("/etc/ssl/certs/ssl-cert-snakeoil.pem", with: "\(state)/server.pem")
