@@ -48,7 +48,7 @@ struct CertificateTests {
     private static let badCertificate = "settings\ngoaway 0 0 {\"reason\":\"BadCertificate\"}\n"
     private static let badEnvironment = "settings\ngoaway 0 0 {\"reason\":\"BadCertificateEnvironment\"}\n"
 
-    @Test("A certificate pushes for the app of its subject without naming it, and for nothing else")
+    @Test("A certificate pushes for the app of its subject without naming it, and nothing else")
     func subject() throws {
         let gateway = try self.gateway()
         let good = try self.authority.issue(Self.subject)
@@ -67,12 +67,7 @@ struct CertificateTests {
         #expect(devicesOfTopic.value("topic") as? String == Self.topic)
         // The push without a topic counts for the certificate's topic.
         #expect(try gateway.admin("/v1/stats/topics/\(Self.topic)").integer("pushes", "accepted") == 1)
-    }
-
-    @Test("Types that require a token are refused with a certificate, whatever token accompanies it")
-    func tokenOnly() throws {
-        let gateway = try self.gateway()
-        let good = try self.authority.issue(Self.subject)
+        // Types that require a token are refused with a certificate, whatever token accompanies it.
         for type in ["location", "liveactivity"] {
             #expect(try self.push(gateway, good, topic: Self.topic, type: type) == "403 MissingProviderToken")
             #expect(try self.push(gateway, good, type: type, token: "a.b.c") == "403 MissingProviderToken")

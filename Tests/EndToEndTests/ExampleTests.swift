@@ -118,14 +118,10 @@ struct ExampleTests {
 
     @Test("A provider shows its key, and prints the answers", arguments: Language.allCases)
     func provider(language: Language) throws {
-        let keys = try TemporaryFolder()
-        let key = keys.url.appendingPathComponent("key.p8").path
-        let made = try ChildProcess.run(
-            "openssl",
-            ["genpkey", "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-out", key]
-        )
-        #expect(made.status == 0)
-        let folder = keys.url.appendingPathComponent("public").path
+        let keys = try RestartFolder()
+        try keys.putCertificates()
+        let key = keys.state.appendingPathComponent("provider.p8").path
+        let folder = keys.path("public")
         let add = ["key", "add", key, "--team", "DEF123GHIJ", "--key-id", "ABC123DEFG", "--topic", self.topic]
         #expect(try ChildProcess.wakegate(add + ["--keys", folder]).status == 0)
         let gateway = try RunningGateway(["--set", "providerKeys=\(folder)"])

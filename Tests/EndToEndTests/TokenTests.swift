@@ -91,10 +91,10 @@ struct TokenTests {
 
     @Test("A key or a list of revocations with loose permissions is not trusted, and the log says how to fix it")
     func unreadable() throws {
+        let gateway = try ServedGateway()
+        let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
+        try gateway.revoke(try gateway.issue("--role", "worker", "--topic", self.topic).id)
         for name in ["token.key", "token.revoked"] {
-            let gateway = try ServedGateway()
-            let (token, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
-            try gateway.revoke(try gateway.issue("--role", "worker", "--topic", self.topic).id)
             #expect(try self.reason(gateway, token) == "BadQuery")
             let file = gateway.state.appendingPathComponent(name).path
             #expect(unsafe chmod(file, 0o644) == 0)

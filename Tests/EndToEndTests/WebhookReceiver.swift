@@ -27,13 +27,13 @@ final class WebhookReceiver {
 
     /// - Parameters:
     ///   - state: the state directory of a gateway, whose certificate the receiver presents.
-    ///   - asksForCertificate: true if callers must present a certificate of that gateway's authority.
-    init(_ state: URL, port: Int = 0, asksForCertificate: Bool = false) throws {
+    ///   - clientCA: the file of the authority whose certificate callers must present; nil for none.
+    init(_ state: URL, port: Int = 0, clientCA: String? = nil) throws {
         let script = RunningGateway.root.appendingPathComponent("Tests/EndToEndTests/Clients/webhook_receiver.mjs")
         var settings: [String: Any] = ["port": port]
         settings["certificate"] = state.appendingPathComponent("server.pem").path
         settings["key"] = state.appendingPathComponent("server.key").path
-        if asksForCertificate { settings["clientCA"] = state.appendingPathComponent("ca.pem").path }
+        settings["clientCA"] = clientCA
         let argument = try ChildProcess.json(settings)
         self.process = try ChildProcess("node", [script.path, argument])
         self.port = try self.process.object()["port"] as? Int ?? 0
@@ -95,8 +95,8 @@ final class WebhookRig {
     }
 
     /// Starts a receiver that presents the gateway's own certificate.
-    func receiver(port: Int = 0, asksForCertificate: Bool = false) throws -> WebhookReceiver {
-        try WebhookReceiver(self.folder.state, port: port, asksForCertificate: asksForCertificate)
+    func receiver(port: Int = 0, clientCA: String? = nil) throws -> WebhookReceiver {
+        try WebhookReceiver(self.folder.state, port: port, clientCA: clientCA)
     }
 
     /// Starts a gateway whose topic has a webhook. Its devices may launch again after 50 ms.

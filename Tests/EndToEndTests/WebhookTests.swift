@@ -1,6 +1,7 @@
 import Foundation
 import Glibc
 import Testing
+import WakeGateTestKit
 
 @Suite("A topic with a webhook", .serialized, .timeLimit(.minutes(15)))
 struct WebhookTests {
@@ -123,24 +124,16 @@ struct WebhookTests {
     @Test("The receiver gets a configured certificate, and refuses a gateway without one")
     func certificate() throws {
         let rig = try WebhookRig()
-        let receiver = try rig.receiver(asksForCertificate: true)
-        let state = rig.folder.state.path
-        let made = try ChildProcess.run(
-            "openssl",
-            [
-                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-CA",
-                "\(state)/ca.pem", "-CAkey", "\(state)/ca.key", "-subj", "/CN=gateway", "-keyout", "\(state)/hook.key",
-                "-out", "\(state)/hook.pem",
-            ]
-        )
-        #expect(made.status == 0, "\(made.errors)")
+        let authority = try TestAuthority()
+        let receiver = try rig.receiver(clientCA: authority.certificate)
         do {
             let gateway = try rig.gateway(port: receiver.port)
             try gateway.pushHook(1, replies: ["newData"])
             try gateway.eventually("a failure") { try gateway.hook("failures") as? Int ?? 0 > 0 }
             try gateway.process.end(SIGKILL)
         }
-        let members = ", certificate: '.wakegate/hook.pem', key: '.wakegate/hook.key', allowPrivate: true"
+        let file = try authority.issue("/CN=gateway")
+        let members = ", certificate: '\(file)', key: '\(file)', allowPrivate: true"
         let gateway = try rig.gateway(port: receiver.port, members)
         // The first push may have used up its attempts by then: with TLS 1.3, the refusal follows the request.
         try gateway.pushHook(2, replies: ["newData"])

@@ -6,10 +6,6 @@ import Testing
 struct WorkerCommandTests {
     private let topic = "com.example.processes"
     private let token = String(repeating: "9c", count: 32)
-    /// Prints its process group, starts a child that ignores SIGTERM, and waits for both indefinitely.
-    private static let stubborn = """
-        trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; echo started >&2; wait; wait
-        """
 
     @Test("A command gets SIGTERM before its deadline, and its exit status counts until then")
     func expiring() throws {
@@ -49,7 +45,7 @@ struct WorkerCommandTests {
         let gateway = try RunningGateway(
             ["--set", "policy.executionWindow=1", "--set", "policy.maxAttempts=1", "--set", setting]
         )
-        let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: WorkerProcess.stubborn)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let group = try #require(try worker.line().flatMap { Int32($0) })
         #expect(WorkerProcess.isGroupThere(group))
@@ -70,7 +66,7 @@ struct WorkerCommandTests {
     @Test("When the worker is killed its commands end, too, and so does their guard")
     func orphans() throws {
         let gateway = try RunningGateway()
-        let worker = try WorkerProcess(gateway, topic: self.topic, ["--slots", "3"], script: Self.stubborn)
+        let worker = try WorkerProcess(gateway, topic: self.topic, ["--slots", "3"], script: WorkerProcess.stubborn)
         let groups = try (1...3).map { number in
             #expect(try gateway.push(String(repeating: "0\(number)", count: 32), topic: self.topic).status == 200)
             return try #require(try worker.line().flatMap { Int32($0) })
@@ -87,7 +83,7 @@ struct WorkerCommandTests {
     @Test("A killed guard is replaced, and the new one knows the running commands")
     func guardKilled() throws {
         let gateway = try RunningGateway()
-        let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: WorkerProcess.stubborn)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let group = try #require(try worker.line().flatMap { Int32($0) })
         let children = try Self.children(of: worker.process.identifier)
@@ -126,7 +122,7 @@ struct WorkerCommandTests {
     @Test("A second SIGTERM stops the commands, too")
     func stopTwice() throws {
         let gateway = try RunningGateway()
-        let worker = try WorkerProcess(gateway, topic: self.topic, script: Self.stubborn)
+        let worker = try WorkerProcess(gateway, topic: self.topic, script: WorkerProcess.stubborn)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let group = try #require(try worker.line().flatMap { Int32($0) })
         worker.process.send(SIGTERM)

@@ -3,6 +3,11 @@ import Glibc
 
 /// A `wakegate worker` that runs a bash script for each wake, with helpers for tests.
 final class WorkerProcess {
+    /// A script that prints its process group, starts a child that ignores SIGTERM, and waits for both indefinitely.
+    static let stubborn = """
+        trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; echo started >&2; wait; wait
+        """
+
     let process: ChildProcess
     private let gateway: RunningGateway
 

@@ -8,15 +8,12 @@ import WakeGateTestKit
 struct WorkerStopTests {
     private let topic = "com.example.silent"
     private let token = String(repeating: "5c", count: 32)
-    /// Prints its process group, starts a child that ignores SIGTERM, and waits for both indefinitely.
-    private static let stubborn = """
-        trap '' TERM; (trap '' TERM; exec tail -f /dev/null) & echo $$; wait; wait
-        """
 
     @Test("A stopped worker of a frozen gateway ends on its own, with and without a command", arguments: [false, true])
     func frozen(hasCommand: Bool) throws {
         let gateway = try RunningGateway()
-        let worker = try WorkerProcess(gateway, topic: self.topic, ["--stop-within", "5"], script: Self.stubborn)
+        let script = WorkerProcess.stubborn
+        let worker = try WorkerProcess(gateway, topic: self.topic, ["--stop-within", "5"], script: script)
         var group: Int32?
         if hasCommand {
             #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -119,7 +116,7 @@ struct WorkerStopTests {
         #expect(try worker.finish().status == 0)
     }
 
-    @Test("Every command to a frozen gateway ends with an error that says what to check")
+    @Test("Every command to a frozen gateway ends with an error that says what to check, and a view by Control-C")
     func commands() throws {
         let gateway = try RunningGateway()
         gateway.process.send(SIGSTOP)
@@ -128,6 +125,10 @@ struct WorkerStopTests {
             ["stats"], ["stats", "--watch"], ["stats", "--device", self.token], ["reload"], ["backup", "copy"],
             ["push", self.token, "--topic", self.topic, "--wait"], ["device", "register", "--topic", self.topic],
         ]
+        let view = try ChildProcess(wakegate: ["stats", "--watch"], folder: gateway.folder)
+        view.send(SIGINT)
+        // Silence for five seconds would be an error.
+        #expect(try view.finish().status == 0)
         let commands = try all.map { try ChildProcess(wakegate: $0, folder: gateway.folder) }
         for (words, command) in zip(all, commands) {
             let ended = try command.finish()
@@ -135,17 +136,6 @@ struct WorkerStopTests {
             let remedies = ["see whether the gateway is overloaded", "it has been silent for 5 seconds"]
             #expect(remedies.contains { ended.errors.contains($0) }, "\(words): \(ended.errors)")
         }
-    }
-
-    @Test("Control-C ends a view of a frozen gateway immediately")
-    func interrupted() throws {
-        let gateway = try RunningGateway()
-        gateway.process.send(SIGSTOP)
-        defer { gateway.process.send(SIGCONT) }
-        let view = try ChildProcess(wakegate: ["stats", "--watch"], folder: gateway.folder)
-        view.send(SIGINT)
-        // Silence for five seconds would be an error.
-        #expect(try view.finish().status == 0)
     }
 }
 
