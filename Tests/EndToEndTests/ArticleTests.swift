@@ -99,14 +99,6 @@ struct ClusterArticleTests {
         #expect(count == 2, "questions to the second gateway")
     }
 
-    @Test("The sizes that SizingACluster shows")
-    func sizes() throws {
-        let shown = try ShownCommand.all(in: "SizingACluster")
-        #expect(shown.count == 3)
-        let terminal = ArticleTerminal(try RunningGateway())
-        for each in shown { try terminal.run(each) }
-    }
-
     @Test("The queries of WatchingACluster run under an operator's role, and find no fault")
     func questions() throws {
         let scene = try DatabaseScene()

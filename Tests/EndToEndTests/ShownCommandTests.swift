@@ -22,7 +22,7 @@ struct ShownCommandTests {
         let task = "WAKEGATE_DEVICE=\(self.device) WAKEGATE_TASK=com.example.app.refresh"
         #expect(try gateway.wakegate("device", "register", self.device, "--topic", self.topic).status == 0)
         var terminals: [ArticleTerminal] = []
-        for article in ["Bounds", "DeliveryLog", "Dashboard", "Tracing", "Workers"] {
+        for article in ["Bounds", "DeliveryLog", "Dashboard", "SizingACluster", "Tracing", "Workers"] {
             let terminal = ArticleTerminal(gateway)
             terminals.append(terminal)
             for variables in ["PATH=\(python):$PATH", task] {

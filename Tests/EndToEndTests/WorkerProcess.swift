@@ -9,7 +9,6 @@ final class WorkerProcess {
         """
 
     let process: ChildProcess
-    private let gateway: RunningGateway
 
     /// Starts a worker and waits until it has subscribed.
     ///
@@ -26,7 +25,6 @@ final class WorkerProcess {
         command: [String]? = nil,
         under launcher: [String] = []
     ) throws {
-        self.gateway = gateway
         let worker = [RunningGateway.program, "worker", "--topic", topic] + options + ["--"]
         let command = launcher + worker + (command ?? ["bash", "-c", script])
         let before = try gateway.workerCount()
@@ -42,9 +40,7 @@ final class WorkerProcess {
     }
 
     /// Waits until standard error contains a text.
-    func says(_ text: String) throws {
-        try self.gateway.eventually("\"\(text)\" in: \(self.process.errors)") { self.process.errors.contains(text) }
-    }
+    func says(_ text: String) throws { try self.process.says(text) }
 
     /// Returns true if the group contains a running process.
     static func isGroupThere(_ group: Int32) -> Bool {
@@ -128,9 +124,7 @@ final class SDKWorker {
     }
 
     /// Stops the worker and waits until it has ended.
-    func stop() throws -> Int32 {
-        return try self.process.end().status
-    }
+    func stop() throws -> Int32 { try self.process.end().status }
 }
 
 extension RunningGateway {

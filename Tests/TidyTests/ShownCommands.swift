@@ -19,9 +19,11 @@ enum ShownCommands {
             ],
             "ArticleTests": [
                 "BackgroundTasks", "Checklist", "ContinuedTasks", "Credentials", "FaultMode", "ManyGateways",
-                "SizingACluster", "Reloading", "Transfers", "Webhooks",
+                "Reloading", "Transfers", "Webhooks",
             ],
-            "ShownCommandTests": ["Bounds", "Dashboard", "DeliveryLog", "Tracing", "Workers", "Logs"],
+            "ShownCommandTests": [
+                "Bounds", "Dashboard", "DeliveryLog", "SizingACluster", "Tracing", "Workers", "Logs",
+            ],
         ]
         var runners = [
             "README.md": ["PageTests"],
