@@ -86,12 +86,20 @@ struct BackupTests {
         }
     }
 
-    @Test("A copy accepts and refuses the same tokens of workers as its gateway")
+    @Test("A copy accepts and refuses the same tokens of workers as its gateway, and needs a key that can be copied")
     func tokens() throws {
         let gateway = try ServedGateway()
         let (good, _) = try gateway.issue("--role", "worker", "--topic", self.topic)
         let (bad, id) = try gateway.issue("--role", "worker", "--topic", self.topic)
         try gateway.revoke(id)
+        // A key that cannot be copied ends the backup, and no backup remains.
+        let key = gateway.state.appendingPathComponent("token.key").path
+        #expect(unsafe chmod(key, 0o644) == 0)
+        let refused = try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"kept"}"#)
+        #expect(refused.status == 500 && refused.body.contains("chmod 600 \(key)"), "\(refused.body)")
+        let backups = gateway.state.appendingPathComponent("backups").path
+        #expect(try FileManager.default.contentsOfDirectory(atPath: backups) == [])
+        #expect(unsafe chmod(key, 0o600) == 0)
         let made = try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"kept"}"#)
         #expect(made.status == 201, "\(made.body)")
         let copy = try #require(made.value("path") as? String)
@@ -106,20 +114,6 @@ struct BackupTests {
         #expect(try restored.ask(.edge, "GET", path).reason == "MissingToken")
         #expect(try restored.ask(.edge, "GET", path, token: good).reason == "BadQuery")
         #expect(try restored.ask(.edge, "GET", path, token: bad).reason == "RevokedToken")
-    }
-
-    @Test("A key that cannot be copied ends the backup, and no backup remains")
-    func unreadableKey() throws {
-        let gateway = try ServedGateway()
-        _ = try gateway.issue("--role", "worker", "--topic", self.topic)
-        let key = gateway.state.appendingPathComponent("token.key").path
-        #expect(unsafe chmod(key, 0o644) == 0)
-        let refused = try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"one"}"#)
-        #expect(refused.status == 500 && refused.body.contains("chmod 600 \(key)"), "\(refused.body)")
-        let backups = gateway.state.appendingPathComponent("backups").path
-        #expect(try FileManager.default.contentsOfDirectory(atPath: backups) == [])
-        #expect(unsafe chmod(key, 0o600) == 0)
-        #expect(try gateway.ask(.admin, "POST", "/v1/backup", body: #"{"name":"one"}"#).status == 201)
     }
 
     @Test("A state with issued tokens does not start without its key, and the error says what to restore")
