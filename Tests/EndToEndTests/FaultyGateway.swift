@@ -83,16 +83,7 @@ final class FaultyGateway {
     }
 
     /// Returns the number of accepted pushes; nil unless each of them is in exactly one state.
-    func accepted() throws -> Int? {
-        let stats = try self.gateway.stats()
-        let discarded = ["expired", "exhausted", "forceQuit", "unregistered"].compactMap {
-            stats.integer("pushes", "discarded", $0)
-        }
-        let places = ["completed", "coalesced", "pending", "inFlight"].compactMap { stats.integer("pushes", $0) }
-        let sum = (discarded + places).reduce(0, +)
-        let accepted = stats.integer("pushes", "accepted")
-        return accepted == sum && discarded.count == 4 && places.count == 4 ? accepted : nil
-    }
+    func accepted() throws -> Int? { try self.gateway.balancedPushes() }
 
     /// Returns the numbers of rejected pushes, by reason.
     func rejected() throws -> [String: Int] {

@@ -155,16 +155,19 @@ extension RunningGateway {
     }
 
     /// Returns true if every accepted push is in exactly one state, and every launch has ended or is in flight.
-    func isBalanced() throws -> Bool {
+    func isBalanced() throws -> Bool { try self.balancedPushes() != nil }
+
+    /// Returns the number of accepted pushes; nil if the counters are not balanced.
+    func balancedPushes() throws -> Int? {
         let stats = try self.stats()
-        func sum(_ section: String, _ names: [String]) -> Int {
-            names.reduce(0) { $0 + (stats.integer(section, $1) ?? 0) }
-        }
+        let places = ["completed", "coalesced", "pending", "inFlight"].compactMap { stats.integer("pushes", $0) }
         let discarded = (stats.value("pushes", "discarded") as? [String: Int] ?? [:]).values.reduce(0, +)
         let results = (stats.value("wakes", "results") as? [String: Int] ?? [:]).values.reduce(0, +)
         let inFlight = stats.integer("pushes", "inFlight") ?? 0
-        return stats.integer("pushes", "accepted")
-            == sum("pushes", ["completed", "coalesced", "pending", "inFlight"]) + discarded
+        let accepted = places.reduce(discarded, +)
+        let isBalanced =
+            stats.integer("pushes", "accepted") == accepted
             && stats.integer("wakes", "launched") == results + inFlight
+        return isBalanced ? accepted : nil
     }
 }
