@@ -184,8 +184,7 @@ struct ReloadArticleTests {
         for each in shown {
             if each.command.hasPrefix("curl ") {
                 // The change that the previous command applied must be new again.
-                try gateway.write(["policy": nil])
-                #expect(try gateway.postReload().keys("changed") == ["policy.launchInterval"])
+                #expect(try gateway.postReload(["policy": nil]).keys("changed") == ["policy.launchInterval"])
                 try gateway.write(changed)
             }
             // In the article, the gateway has its default addresses.

@@ -138,16 +138,14 @@ struct ReloadTests {
         try add("KEY0000002", to: folders[1])
         try gateway.eventually("a push with the first key") { try status("KEY0000001") == 200 }
         #expect(try status("KEY0000002") == 403)
-        try gateway.write(["providerKeys": folders[1]])
-        #expect(try gateway.postReload().keys("changed") == ["providerKeys"])
+        #expect(try gateway.postReload(["providerKeys": folders[1]]).keys("changed") == ["providerKeys"])
         #expect(try status("KEY0000001") == 403)
         #expect(try status("KEY0000002") == 200)
         try add("KEY0000003", to: folders[1])
         try gateway.eventually("a push with a key that was added") { try status("KEY0000003") == 200 }
         try add("KEY0000004", to: folders[0])
         #expect(try status("KEY0000004") == 403)
-        try gateway.write(["providerKeys": nil])
-        #expect(try gateway.postReload().keys("needsRestart") == ["providerKeys"])
+        #expect(try gateway.postReload(["providerKeys": nil]).keys("needsRestart") == ["providerKeys"])
         #expect(try gateway.push(self.token, topic: self.topic).status == 403)
     }
 
@@ -168,8 +166,7 @@ struct ReloadTests {
             try? gateway.push(self.token, topic: self.topic, certificate: certificate).status
         }
         func reload(_ authorities: String) throws {
-            try gateway.write(["tls": gateway.tls(["clientCA": authorities])])
-            let answer = try gateway.postReload()
+            let answer = try gateway.postReload(["tls": gateway.tls(["clientCA": authorities])])
             #expect(answer.status == 200 && answer.keys("changed") == ["tls.clientCA"], "\(answer.body)")
         }
         func hears(_ connection: ChildProcess, _ lines: String...) throws {
@@ -241,8 +238,7 @@ struct ReloadTests {
         #expect(other.value("policy", "launchInterval") as? Double == 0.001)
         #expect(other.integer("replayed", "launched") == 2 && other.integer("whatIf", "launched") == 1)
 
-        try gateway.write(["topics": nil])
-        #expect(try gateway.postReload().integer("policyVersion") == 3)
+        #expect(try gateway.postReload(["topics": nil]).integer("policyVersion") == 3)
         let last = try ask("{}")
         #expect(last.integer("policy", "launchInterval") == 1800 && last.integer("whatIf", "launched") == 1)
     }
@@ -263,8 +259,7 @@ struct ReloadTests {
             )
         }
         worker.process.send(SIGKILL)
-        try gateway.write(["limits": nil, "strictBackgroundPriority": true])
-        #expect(try gateway.postReload().status == 200)
+        #expect(try gateway.postReload(["limits": nil, "strictBackgroundPriority": true]).status == 200)
         let fields = ["apns-topic: \(self.topic)", "apns-push-type: background", "apns-priority: 10"]
         let path = "/3/device/\(self.token)"
         let push = try gateway.ask(.edge, "POST", path, body: RunningGateway.payload, fields: fields)
@@ -291,8 +286,7 @@ struct ReloadTests {
         #expect(try gateway.postReload().status == 200)
         #expect(try isNamed())
         #expect(try another() == "TooManyRequests")
-        try gateway.write(["topics": nil, "limits": nil])
-        #expect(try gateway.postReload().status == 200)
+        #expect(try gateway.postReload(["topics": nil, "limits": nil]).status == 200)
         #expect(try !isNamed())
         #expect(try another() == "BadQuery")
         #expect(try gateway.workerCount() == 1)
@@ -332,8 +326,7 @@ struct ReloadTests {
         func metLimit() throws -> Int {
             try gateway.stats().integer("limits", "wakeBytesPerStreamMax") ?? 0
         }
-        try gateway.write(["limits": ["idleSeconds": 1, "wakeBytesPerStreamMax": 4096]])
-        #expect(try gateway.postReload().status == 200)
+        #expect(try gateway.postReload(["limits": ["idleSeconds": 1, "wakeBytesPerStreamMax": 4096]]).status == 200)
         #expect(try idle.line()?.hasPrefix("goaway 0 0") == true)
         #expect(try metLimit() == 0)
         let payload = #"{"aps":{"content-available":1},"x":"\#(String(repeating: "x", count: 3000))"}"#
@@ -351,14 +344,12 @@ struct ReloadTests {
         let worker = try gateway.worker(self.topic)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         let wake = try #require(try worker.next()?.id)
-        try gateway.write(["drainTimeout": 3600])
-        #expect(try gateway.postReload().keys("changed") == ["drainTimeout"])
+        #expect(try gateway.postReload(["drainTimeout": 3600]).keys("changed") == ["drainTimeout"])
         gateway.process.send(SIGTERM)
         try gateway.eventually("the shutdown") {
             gateway.process.errors.contains(" draining drainTimeoutMilliseconds=3600000\n")
         }
-        try gateway.write(["policy": ["launchInterval": 5]])
-        let answer = try gateway.postReload()
+        let answer = try gateway.postReload(["policy": ["launchInterval": 5]])
         #expect(answer.status == 503 && answer.reason == "Shutdown")
         gateway.process.send(SIGHUP)
         let result = #"{"result":"newData"}"#
@@ -396,8 +387,7 @@ struct ReloadTests {
         let wake = try #require(try second.next().id)
         let result = #"{"result":"newData"}"#
         #expect(try gateway.ask(.edge, "POST", "/v1/wakes/\(wake)", body: result).status == 204)
-        try gateway.write(["topics": nil])
-        #expect(try gateway.postReload().status == 200)
+        #expect(try gateway.postReload(["topics": nil]).status == 200)
         #expect(try second.nextGivenUp() == wake)
         try gateway.eventually("no webhook") { try gateway.workerCount() == 0 }
         #expect(try !gateway.ask(.admin, "GET", "/v1/topics").body.contains("webhook"))

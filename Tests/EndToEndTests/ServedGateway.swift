@@ -149,8 +149,11 @@ extension ServedGateway {
         try ChildProcess.wakegate(["reload", "--gateway", self.url(.admin)])
     }
 
-    /// Returns the answer of `POST /v1/reload`.
-    func postReload() throws -> Answer { try self.ask(.admin, "POST", "/v1/reload") }
+    /// Writes the file with these members replaced, if any, and returns the answer of `POST /v1/reload`.
+    func postReload(_ changes: [String: Any?] = [:]) throws -> Answer {
+        if !changes.isEmpty { try self.write(changes) }
+        return try self.ask(.admin, "POST", "/v1/reload")
+    }
 
     /// Returns the explanation of a device.
     func explain(_ token: String) throws -> Answer { try self.ask(.admin, "GET", "/v1/devices/\(token)") }
