@@ -194,22 +194,30 @@ struct ConformanceCase: CustomTestStringConvertible, Sendable {
 
     var testDescription: String { self.name }
 
-    /// Returns rules with one outcome on `stream`, each as section, name and bytes, which are sent after `first`.
+    /// Returns rules by their outcome on `stream`, each as section, name and bytes, which are sent after `first`.
     static func rules(
-        _ outcome: Outcome,
         opening: [UInt8] = ScriptedPeer.preface + ScriptedPeer.frame(.settings),
         after first: [UInt8] = [],
         stream: Int = 1,
-        _ rules: KeyValuePairs<String, [UInt8]>
+        _ rules: KeyValuePairs<Outcome, KeyValuePairs<String, [UInt8]>>
     ) -> [ConformanceCase] {
-        rules.map { name, sent in
-            ConformanceCase(name: name, opening: opening, first: first, sent: sent, stream: stream, outcome: outcome)
+        rules.flatMap { outcome, rules in
+            rules.map { name, sent in
+                ConformanceCase(
+                    name: name,
+                    opening: opening,
+                    first: first,
+                    sent: sent,
+                    stream: stream,
+                    outcome: outcome
+                )
+            }
         }
     }
 
-    /// Returns rules for requests on stream 1, each given by its field block.
+    /// Returns rules with one outcome for requests on stream 1, each given by its field block.
     static func rules(_ outcome: Outcome, blocks: KeyValuePairs<String, [UInt8]>) -> [ConformanceCase] {
-        blocks.flatMap { name, block in Self.rules(outcome, [name: ScriptedPeer.request(block: block)]) }
+        blocks.flatMap { name, block in Self.rules([outcome: [name: ScriptedPeer.request(block: block)]]) }
     }
 
     static let all =

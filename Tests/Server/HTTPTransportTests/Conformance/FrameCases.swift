@@ -15,45 +15,38 @@ extension ConformanceCase {
 
     static let frames =
         Self.rules(
-            .connectionError(.protocolError),
             opening: [],
             [
-                "3.4 a preface that goes wrong": [UInt8]("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".utf8)
+                .connectionError(.protocolError): [
+                    "3.4 a preface that goes wrong": [UInt8]("PRI * HTTP/2.0\r\n\r\nXX\r\n\r\n".utf8)
+                ]
             ]
         )
         + Self.rules(
-            .connectionError(.protocolError),
             opening: Peer.preface,
             [
-                "3.4 no SETTINGS after the preface": Peer.frame(.ping, Self.ping),
-                "3.4 an answer to SETTINGS as the first frame": Peer.frame(.settings, flags: .ack),
-                "3.4 HEADERS as the first frame": Self.closed,
+                .connectionError(.protocolError): [
+                    "3.4 no SETTINGS after the preface": Peer.frame(.ping, Self.ping),
+                    "3.4 an answer to SETTINGS as the first frame": Peer.frame(.settings, flags: .ack),
+                    "3.4 HEADERS as the first frame": Self.closed,
+                ],
+                .answered(200): [
+                    "3.4 SETTINGS that change something right after the preface": Peer.frame(
+                        .settings,
+                        Peer.setting(.initialWindowSize, 1)
+                    ) + Self.closed
+                ],
             ]
         )
-        + Self.rules(
-            .answered(200),
-            opening: Peer.preface,
-            [
-                "3.4 SETTINGS that change something right after the preface": Peer.frame(
-                    .settings,
-                    Peer.setting(.initialWindowSize, 1)
-                )
-                    + Self.closed
-            ]
-        )
-        + Self.rules(
-            .ignored,
-            [
+        + Self.rules([
+            .ignored: [
                 "4.1 an unknown type": Peer.frame(.unknown, flags: FrameFlags(rawValue: 0xFF), stream: 1, [1, 2, 3]),
                 "4.1 an unknown type, on the connection": Peer.frame(.unknown),
                 "4.1 flags that PING does not have": Peer.frame(.ping, flags: FrameFlags(rawValue: 0xFE), Self.ping),
                 "4.1 flags that SETTINGS do not have": Peer.frame(.settings, flags: FrameFlags(rawValue: 0xFE)),
                 "4.1 the reserved bit of a stream's number": Peer.frame(.ping, stream: 0x8000_0000, Self.ping),
-            ]
-        )
-        + Self.rules(
-            .answered(200),
-            [
+            ],
+            .answered(200): [
                 "4.1 flags that DATA does not have": Self.open
                     + Peer.frame(.data, flags: FrameFlags(rawValue: 0xF7), stream: 1, [1]),
                 "4.1 flags that HEADERS do not have": Peer.request(
@@ -67,18 +60,12 @@ extension ConformanceCase {
                 "4.3 a field block in six pieces": Self.inPieces(Peer.headers("/echo")),
                 "4.3 a field block whose first frame is empty": Peer.frame(.headers, flags: .endStream, stream: 1)
                     + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Peer.headers("/echo")),
-            ]
-        )
-        + Self.rules(
-            .answered(413),
-            [
+            ],
+            .answered(413): [
                 "4.2 DATA of the largest size": Self.open
                     + Peer.frame(.data, flags: .endStream, stream: 1, Self.largest)
-            ]
-        )
-        + Self.rules(
-            .connectionError(.frameSizeError),
-            [
+            ],
+            .connectionError(.frameSizeError): [
                 "4.2 DATA over the largest size": Self.open + Peer.frame(.data, stream: 1, Self.largest + [0]),
                 "4.2 HEADERS over the largest size": Peer.request(block: Self.largest + [0]),
                 "4.2 SETTINGS over the largest size": Peer.frame(.settings, Self.largest + [0, 0]),
@@ -93,29 +80,22 @@ extension ConformanceCase {
                 ),
                 "4.2 padded DATA without the length of the padding": Self.open
                     + Peer.frame(.data, flags: .padded, stream: 1),
-            ]
-        )
-        + Self.rules(
-            .connectionError(.compressionError),
-            [
+            ],
+            .connectionError(.compressionError): [
                 "4.3 a field block that is none": Peer.request(block: [0xFF, 0xFF, 0x7F]),
                 "4.3 a field block that breaks off": Peer.request(block: [0x82, 0x40]),
-            ]
-        )
-        + Self.rules(
-            .connectionError(.protocolError),
-            [
+            ],
+            .connectionError(.protocolError): [
                 "4.3 PRIORITY within a field block": Self.begun + Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15]),
                 "4.3 HEADERS of another stream within a field block": Self.begun + Peer.request("/echo", stream: 3),
                 "4.3 DATA within a field block": Self.begun + Peer.frame(.data, stream: 1, [1]),
-            ]
-        )
+            ],
+        ])
         + Self.rules(
-            .answered(200),
             after: Peer.request(block: Peer.headers("/echo") + [0x40, 1, 0x61, 1, 0x62] + Peer.field("X", "1")),
             stream: 3,
             [
-                "4.3 an entry that a malformed request put into the table": Self.fromTable
+                .answered(200): ["4.3 an entry that a malformed request put into the table": Self.fromTable]
             ]
         )
 
@@ -143,7 +123,7 @@ extension ConformanceCase {
         }
         + Self.malformed.flatMap { name, field in
             let trailers = Peer.request(block: field)
-            return Self.rules(.streamError(.protocolError), ["8.2 \(name), among the trailers": Self.open + trailers])
+            return Self.rules([.streamError(.protocolError): ["8.2 \(name), among the trailers": Self.open + trailers]])
         }
 
     private static let malformed: [(String, [UInt8])] = [
@@ -180,46 +160,32 @@ extension ConformanceCase {
 
 /// RFC 9113 §6.9: flow control, as far as a single frame can test it.
 extension ConformanceCase {
-    static let windows =
-        Self.rules(
-            .connectionError(.protocolError),
-            [
-                "6.9 WINDOW_UPDATE of nothing": Peer.update(0),
-                "6.9 WINDOW_UPDATE of nothing on a stream": Self.waiting + Peer.update(stream: 1, 0),
-            ]
-        )
-        + Self.rules(
-            .connectionError(.frameSizeError),
-            [
-                "6.9 WINDOW_UPDATE of three bytes": Peer.frame(.windowUpdate, [0, 0, 1]),
-                "6.9 WINDOW_UPDATE of five bytes": Peer.frame(.windowUpdate, [0, 0, 0, 1, 0]),
-            ]
-        )
-        + Self.rules(
-            .ignored,
-            [
-                "6.9 the reserved bit of WINDOW_UPDATE": Peer.update(0x8000_0001),
-                "6.9.1 a connection window of 2^31-1": Peer.update(0x7FFF_0000),
-            ]
-        )
-        + Self.rules(
-            .connectionError(.flowControlError),
-            [
-                "6.9.1 a connection window over 2^31-1": Peer.update(0x7FFF_FFFF),
-                "6.9.1 a connection window over 2^31-1 in two steps": Peer.update(0x7FFF_0000) + Peer.update(0x1_0000),
-                "6.9.2 INITIAL_WINDOW_SIZE that takes a stream's window over 2^31-1": Self.waiting
-                    + Peer.update(stream: 1, 0x7FFF_0000)
-                    + Peer.frame(.settings, Peer.setting(.initialWindowSize, 0x1_0000)),
-            ]
-        )
-        + Self.rules(
-            .streamError(.flowControlError),
-            [
-                "6.9.1 a stream window over 2^31-1": Self.waiting + Peer.update(stream: 1, 0x7FFF_FFFF),
-                "6.9.1 a stream window over 2^31-1 in two steps": Self.waiting + Peer.update(stream: 1, 0x7FFF_0000)
-                    + Peer.update(stream: 1, 0x1_0000),
-            ]
-        )
+    static let windows = Self.rules([
+        .connectionError(.protocolError): [
+            "6.9 WINDOW_UPDATE of nothing": Peer.update(0),
+            "6.9 WINDOW_UPDATE of nothing on a stream": Self.waiting + Peer.update(stream: 1, 0),
+        ],
+        .connectionError(.frameSizeError): [
+            "6.9 WINDOW_UPDATE of three bytes": Peer.frame(.windowUpdate, [0, 0, 1]),
+            "6.9 WINDOW_UPDATE of five bytes": Peer.frame(.windowUpdate, [0, 0, 0, 1, 0]),
+        ],
+        .ignored: [
+            "6.9 the reserved bit of WINDOW_UPDATE": Peer.update(0x8000_0001),
+            "6.9.1 a connection window of 2^31-1": Peer.update(0x7FFF_0000),
+        ],
+        .connectionError(.flowControlError): [
+            "6.9.1 a connection window over 2^31-1": Peer.update(0x7FFF_FFFF),
+            "6.9.1 a connection window over 2^31-1 in two steps": Peer.update(0x7FFF_0000) + Peer.update(0x1_0000),
+            "6.9.2 INITIAL_WINDOW_SIZE that takes a stream's window over 2^31-1": Self.waiting
+                + Peer.update(stream: 1, 0x7FFF_0000)
+                + Peer.frame(.settings, Peer.setting(.initialWindowSize, 0x1_0000)),
+        ],
+        .streamError(.flowControlError): [
+            "6.9.1 a stream window over 2^31-1": Self.waiting + Peer.update(stream: 1, 0x7FFF_FFFF),
+            "6.9.1 a stream window over 2^31-1 in two steps": Self.waiting + Peer.update(stream: 1, 0x7FFF_0000)
+                + Peer.update(stream: 1, 0x1_0000),
+        ],
+    ])
 }
 
 /// RFC 7541: valid field blocks.
@@ -295,44 +261,40 @@ extension ConformanceCase {
     private static func block(_ update: [UInt8]) -> [UInt8] { Peer.request(block: update + Peer.headers("/echo")) }
 
     private static let tables =
-        Self.rules(
-            .answered(200),
-            [
+        Self.rules([
+            .answered(200): [
                 "HPACK 4.2 a table size of 0, then the largest": Self.block([0x20, 0x3F, 0xE1, 0x1F]),
                 "HPACK 4.2 the table size that it is": Self.block([0x3F, 0xE1, 0x1F]),
-            ]
-        )
-        + Self.rules(
-            .connectionError(.compressionError),
-            [
+            ],
+            .connectionError(.compressionError): [
                 "HPACK 6.3 a table size over the limit": Self.block([0x3F, 0xE2, 0x1F]),
                 "HPACK 6.3 a table size that overflows": Self.block([0x3F, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0x7F]),
-            ]
-        )
+            ],
+        ])
         + Self.rules(
-            .connectionError(.compressionError),
             after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
             [
-                "HPACK 4.3 an entry that a smaller table has lost": Peer.request(
-                    block: [0x20] + Peer.headers("/echo") + [0xBE],
-                    stream: 3
-                ),
-                "HPACK 4.4 an entry larger than the table, which empties it": Peer.frame(
-                    .headers,
-                    flags: .whole,
-                    stream: 3,
-                    // 5,000 as an integer with a prefix of seven bits.
-                    Peer.headers("/echo") + [0x40] + Self.plainKey + [0x7F, 0x89, 0x26]
-                        + [UInt8](repeating: 0x61, count: 5000) + [0xBE]
-                ),
+                .connectionError(.compressionError): [
+                    "HPACK 4.3 an entry that a smaller table has lost": Peer.request(
+                        block: [0x20] + Peer.headers("/echo") + [0xBE],
+                        stream: 3
+                    ),
+                    "HPACK 4.4 an entry larger than the table, which empties it": Peer.frame(
+                        .headers,
+                        flags: .whole,
+                        stream: 3,
+                        // 5,000 as an integer with a prefix of seven bits.
+                        Peer.headers("/echo") + [0x40] + Self.plainKey + [0x7F, 0x89, 0x26]
+                            + [UInt8](repeating: 0x61, count: 5000) + [0xBE]
+                    ),
+                ]
             ]
         )
         + Self.rules(
-            .answered(200),
             after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
             stream: 3,
             [
-                "HPACK 2.2 an entry of another request's table": Self.fromTable
+                .answered(200): ["HPACK 2.2 an entry of another request's table": Self.fromTable]
             ]
         )
 }

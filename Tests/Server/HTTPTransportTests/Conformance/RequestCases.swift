@@ -17,9 +17,8 @@ extension ConformanceCase {
     }
 
     private static let messages =
-        Self.rules(
-            .answered(200),
-            [
+        Self.rules([
+            .answered(200): [
                 "8.1 GET": Self.closed,
                 "8.1 HEAD": Peer.request(block: Self.method("HEAD") + [0x86] + Self.path + Self.host),
                 "8.1 POST": Self.open + Self.data,
@@ -27,8 +26,23 @@ extension ConformanceCase {
                 "8.1 trailers without DATA": Self.open + Self.trailers,
                 "8.1.1 DATA as long as content-length, padding not counted": Self.announced(3)
                     + Peer.frame(.data, flags: [.padded, .endStream], stream: 1, [2, 1, 2, 3, 0, 0]),
-            ]
-        )
+            ],
+            .streamError(.protocolError): [
+                "8.1 trailers that do not end the request": Self.open
+                    + Peer.frame(.headers, flags: .endHeaders, stream: 1, Peer.field("a", "b")),
+                "8.3 a pseudo-header field among the trailers": Self.open + Peer.request(block: [0x82]),
+                "8.1.1 DATA shorter than content-length": Self.announced(3)
+                    + Peer.frame(.data, flags: .endStream, stream: 1, [1, 2]),
+                "8.1.1 DATA longer than content-length": Self.announced(3)
+                    + Peer.frame(.data, flags: .endStream, stream: 1, [1, 2, 3, 4]),
+                "8.1.1 DATA in several frames longer than content-length": Self.announced(3)
+                    + Peer.frame(.data, stream: 1, [1, 2]) + Peer.frame(.data, flags: .endStream, stream: 1, [3, 4]),
+                "8.1.1 DATA in several frames shorter than content-length": Self.announced(3)
+                    + Peer.frame(.data, stream: 1, [1]) + Peer.frame(.data, flags: .endStream, stream: 1, [2]),
+                "8.1.1 trailers before the content-length is reached": Self.announced(3)
+                    + Peer.frame(.data, stream: 1, [1]) + Self.trailers,
+            ],
+        ])
         + Self.rules(
             .streamError(.protocolError),
             blocks: [
@@ -38,25 +52,6 @@ extension ConformanceCase {
                     + Peer.field("content-length", "99999999999999999999"),
                 "8.1.1 two content-lengths": Peer.headers("/echo") + Peer.field("content-length", "0")
                     + Peer.field("content-length", "0"),
-            ]
-        )
-        + Self.rules(
-            .streamError(.protocolError),
-            [
-                "8.1 trailers that do not end the request": Self.open
-                    + Peer.frame(.headers, flags: .endHeaders, stream: 1, Peer.field("a", "b")),
-                "8.3 a pseudo-header field among the trailers": Self.open + Peer.request(block: [0x82]),
-                "8.1.1 DATA shorter than content-length": Self.announced(3)
-                    + Peer.frame(.data, flags: .endStream, stream: 1, [1, 2]),
-                "8.1.1 DATA longer than content-length": Self.announced(3)
-                    + Peer.frame(.data, flags: .endStream, stream: 1, [1, 2, 3, 4]),
-                "8.1.1 DATA in several frames longer than content-length": Self.announced(3)
-                    + Peer.frame(.data, stream: 1, [1, 2])
-                    + Peer.frame(.data, flags: .endStream, stream: 1, [3, 4]),
-                "8.1.1 DATA in several frames shorter than content-length": Self.announced(3)
-                    + Peer.frame(.data, stream: 1, [1]) + Peer.frame(.data, flags: .endStream, stream: 1, [2]),
-                "8.1.1 trailers before the content-length is reached": Self.announced(3)
-                    + Peer.frame(.data, stream: 1, [1]) + Self.trailers,
             ]
         )
 
@@ -88,20 +83,19 @@ extension ConformanceCase {
                     + Self.authority + Peer.field(":protocol", "websocket"),
             ]
         )
-        + Self.rules(
-            .delivered,
-            [
+        + Self.rules([
+            .delivered: [
                 "8.3.1 OPTIONS for *": Peer.request(
                     block: Self.method("OPTIONS") + [0x86] + Peer.field(":path", "*") + Self.host
                 ),
                 "8.5 CONNECT": Peer.request(block: Self.method("CONNECT") + Peer.field(":authority", "h:1")),
             ]
-        )
+        ])
 }
 
 /// RFC 9113 §5: the states of a stream, its number, priorities, errors and extensions.
 extension ConformanceCase {
-    static let states = Self.idle + Self.halfClosed + Self.closedStates + Self.numbers + Self.prioritiesAndErrors
+    static let states = Self.idle + Self.closedStates + Self.numbers + Self.prioritiesAndErrors
 
     private static let priority = Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 15])
     private static let reset = Peer.frame(.reset, stream: 1, Peer.bytes(.cancel))
@@ -110,136 +104,77 @@ extension ConformanceCase {
     private static let continuation = Peer.frame(.continuation, flags: .endHeaders, stream: 1, [0x82])
     private static let update = Peer.update(stream: 1, 1)
 
-    private static let idle =
-        Self.rules(
-            .connectionError([.protocolError, .streamClosed]),
-            [
-                "5.1 idle: DATA": Self.data
-            ]
-        )
-        + Self.rules(
-            .connectionError(.protocolError),
-            [
-                "5.1 idle: RST_STREAM": Self.reset,
-                "5.1 idle: WINDOW_UPDATE": Self.update,
-                "5.1 idle: CONTINUATION": Self.continuation,
-            ]
-        )
-
-    private static let halfClosed =
-        Self.rules(
-            .connectionError(.streamClosed),
-            after: Self.waiting,
-            [
-                "5.1 half-closed (remote): DATA": Self.data,
-                "5.1 half-closed (remote): HEADERS": Self.trailers,
-            ]
-        )
-        + Self.rules(
-            .connectionError([.protocolError, .streamClosed]),
-            after: Self.waiting,
-            [
-                "5.1 half-closed (remote): CONTINUATION": Self.continuation
-            ]
-        )
-        + Self.rules(
-            .ignored,
-            after: Self.waiting,
-            [
-                "5.1 half-closed (remote): WINDOW_UPDATE": Self.update,
-                "5.1 half-closed (remote): PRIORITY": Self.priority,
-                "5.1 half-closed (remote): RST_STREAM": Self.reset,
-            ]
-        )
+    private static let idle = Self.rules([
+        .connectionError(.protocolError): ["5.1 idle: CONTINUATION": Self.continuation]
+    ])
 
     /// Frames on a closed stream, which RFC 9113 §5.1 allows to be ignored or to be a connection error. DATA and
     /// HEADERS are an error unless they may have been in transit; after our RST_STREAM they are ignored.
     private static let closedStates =
         Self.rules(
-            .connectionError(.streamClosed),
             after: Self.closed,
             [
-                "5.1 closed: DATA": Self.data,
-                "5.1 closed: HEADERS": Self.trailers,
-                "5.1 closed: a second request": Self.closed,
+                .connectionError(.streamClosed): ["5.1 closed: a second request": Self.closed],
+                .connectionError([.protocolError, .streamClosed]): ["5.1 closed: CONTINUATION": Self.continuation],
+                .ignored: ["5.1 closed: PRIORITY": Self.priority],
             ]
         )
-        + Self.rules(
-            .connectionError(.streamClosed),
-            [
+        + Self.rules([
+            .connectionError(.streamClosed): [
                 "5.1 half-closed (remote) or closed: DATA right behind the request": Self.closed + Self.data,
                 "5.1 closed by the client's RST_STREAM: DATA right behind it": Self.open + Self.reset + Self.data,
             ]
-        )
+        ])
         + Self.rules(
-            .connectionError(.streamClosed),
             after: Self.closed + Peer.request("/wait", stream: 3),
             [
-                "5.1 closed: DATA, with newer streams": Self.data,
-                "5.1 closed: HEADERS, with newer streams": Self.trailers,
+                .connectionError(.streamClosed): [
+                    "5.1 closed: DATA, with newer streams": Self.data,
+                    "5.1 closed: HEADERS, with newer streams": Self.trailers,
+                ]
             ]
         )
         + Self.rules(
-            .connectionError(.streamClosed),
             after: Self.closed + Self.resetByServer(stream: 3),
             [
-                "5.1 closed: DATA, after the server has reset another stream": Self.data
+                .connectionError(.streamClosed): [
+                    "5.1 closed: DATA, after the server has reset another stream": Self.data
+                ]
             ]
         )
         + Self.rules(
-            .connectionError([.protocolError, .streamClosed]),
-            after: Self.closed,
-            [
-                "5.1 closed: CONTINUATION": Self.continuation
-            ]
-        )
-        + Self.rules(
-            .ignored,
-            after: Self.closed,
-            [
-                "5.1 closed: WINDOW_UPDATE": Self.update,
-                "5.1 closed: RST_STREAM": Self.reset,
-                "5.1 closed: PRIORITY": Self.priority,
-            ]
-        )
-        + Self.rules(
-            .connectionError(.streamClosed),
             after: Self.open + Self.reset,
             [
-                "5.1 closed by the client's RST_STREAM: DATA": Self.data,
-                "5.1 closed by the client's RST_STREAM: HEADERS": Self.trailers,
+                .connectionError(.streamClosed): [
+                    "5.1 closed by the client's RST_STREAM: DATA": Self.data,
+                    "5.1 closed by the client's RST_STREAM: HEADERS": Self.trailers,
+                ],
+                .connectionError([.protocolError, .streamClosed]): [
+                    "5.1 closed by the client's RST_STREAM: CONTINUATION": Self.continuation
+                ],
+                .ignored: [
+                    "5.1 closed by the client's RST_STREAM: WINDOW_UPDATE": Self.update,
+                    "5.1 closed by the client's RST_STREAM: RST_STREAM": Self.reset,
+                ],
             ]
         )
         + Self.rules(
-            .connectionError(.streamClosed),
             after: Self.resetByServer + Self.reset,
             [
-                "5.1 closed by the server's RST_STREAM, then by the client's: DATA": Self.data
+                .connectionError(.streamClosed): [
+                    "5.1 closed by the server's RST_STREAM, then by the client's: DATA": Self.data
+                ]
             ]
         )
         + Self.rules(
-            .connectionError([.protocolError, .streamClosed]),
-            after: Self.open + Self.reset,
-            [
-                "5.1 closed by the client's RST_STREAM: CONTINUATION": Self.continuation
-            ]
-        )
-        + Self.rules(
-            .ignored,
-            after: Self.open + Self.reset,
-            [
-                "5.1 closed by the client's RST_STREAM: WINDOW_UPDATE": Self.update,
-                "5.1 closed by the client's RST_STREAM: RST_STREAM": Self.reset,
-            ]
-        )
-        + Self.rules(
-            .ignored,
             after: Self.resetByServer,
             [
-                "5.1 closed by the server's RST_STREAM: DATA": Self.data,
-                "5.1 closed by the server's RST_STREAM: trailers": Self.trailers,
-                "5.1 closed by the server's RST_STREAM: WINDOW_UPDATE": Self.update,
-                "5.1 closed by the server's RST_STREAM: RST_STREAM": Self.reset,
+                .ignored: [
+                    "5.1 closed by the server's RST_STREAM: DATA": Self.data,
+                    "5.1 closed by the server's RST_STREAM: trailers": Self.trailers,
+                    "5.1 closed by the server's RST_STREAM: WINDOW_UPDATE": Self.update,
+                    "5.1 closed by the server's RST_STREAM: RST_STREAM": Self.reset,
+                ]
             ]
         )
 
@@ -252,71 +187,64 @@ extension ConformanceCase {
     }
 
     private static let numbers =
-        Self.rules(
-            .connectionError(.protocolError),
-            [
+        Self.rules([
+            .connectionError(.protocolError): [
                 "5.1.1 HEADERS on an even number": Peer.request("/echo", stream: 2),
                 "5.1.1 HEADERS on an even number that is lower than another": Peer.request("/wait", stream: 5)
                     + Peer.request("/echo", stream: 2),
                 "5.1.1 HEADERS on a number that was skipped": Peer.request("/wait", stream: 5)
                     + Peer.request("/echo", stream: 3),
             ]
-        )
+        ])
         + Self.rules(
-            .connectionError(.streamClosed),
             after: Peer.request("/wait", stream: 5),
             [
-                "5.1.1 DATA on a number that was skipped": Peer.frame(.data, stream: 3, [1])
+                .connectionError(.streamClosed): [
+                    "5.1.1 DATA on a number that was skipped": Peer.frame(.data, stream: 3, [1])
+                ]
             ]
         )
         + Self.rules(
-            .answered(200),
             stream: 77,
             [
-                "5.1.1 the first request on another number than 1": Peer.request("/echo", stream: 77)
+                .answered(200): [
+                    "5.1.1 the first request on another number than 1": Peer.request("/echo", stream: 77)
+                ]
             ]
         )
 
-    private static let prioritiesAndErrors =
-        Self.rules(
-            .ignored,
-            [
-                "5.1 idle: PRIORITY": Self.priority,
-                "5.3 PRIORITY on a stream that depends on one that is not there": Self.waiting
-                    + Peer.frame(.priority, stream: 1, [0, 0, 0, 99, 15]),
-                "5.3 PRIORITY that is exclusive, of the greatest weight": Self.waiting
-                    + Peer.frame(.priority, stream: 1, [0x80, 0, 0, 0, 255]),
-                "5.4.2 RST_STREAM twice": Self.waiting + Self.reset + Self.reset,
-                "5.5 an extension's setting": Peer.frame(.settings, Peer.setting(.unknown, 7)),
-                "5.5 an extension's frame on a stream": Self.waiting + Peer.frame(.unknown, stream: 1, [1]),
-            ]
-        )
-        + Self.rules(
-            .answered(200),
-            [
-                "5.1 idle: PRIORITY, then a request on a lower stream":
-                    Peer.frame(.priority, stream: 5, [0, 0, 0, 0, 15]) + Self.closed,
-                "5.3 HEADERS with a priority": Peer.request(
-                    block: [0, 0, 0, 0, 0] + Peer.headers("/echo"),
-                    flags: [.whole, .priority]
-                ),
-                "5.3 HEADERS with an exclusive dependency on a stream that is not there": Peer.request(
-                    block: [0x80, 0, 0, 9, 9] + Peer.headers("/echo"),
-                    flags: [.whole, .priority]
-                ),
-            ]
-        )
-        + Self.rules(
-            .connectionError(.protocolError),
-            [
-                // RFC 9113 keeps priorities for clients of RFC 7540, whose §5.3.1 forbids this; libnghttp2 enforces it.
-                "5.3 HEADERS that depend on their own stream": Peer.request(
-                    block: [0, 0, 0, 1, 15] + Peer.headers("/echo"),
-                    flags: [.whole, .priority]
-                ),
-                "5.3 PRIORITY that depends on its own stream": Self.waiting
-                    + Peer.frame(.priority, stream: 1, [0, 0, 0, 1, 15]),
-                "5.5 an extension's frame within a field block": Self.begun + Peer.frame(.unknown, stream: 1),
-            ]
-        )
+    private static let prioritiesAndErrors = Self.rules([
+        .ignored: [
+            "5.1 idle: PRIORITY": Self.priority,
+            "5.3 PRIORITY on a stream that depends on one that is not there": Self.waiting
+                + Peer.frame(.priority, stream: 1, [0, 0, 0, 99, 15]),
+            "5.3 PRIORITY that is exclusive, of the greatest weight": Self.waiting
+                + Peer.frame(.priority, stream: 1, [0x80, 0, 0, 0, 255]),
+            "5.4.2 RST_STREAM twice": Self.waiting + Self.reset + Self.reset,
+            "5.5 an extension's setting": Peer.frame(.settings, Peer.setting(.unknown, 7)),
+            "5.5 an extension's frame on a stream": Self.waiting + Peer.frame(.unknown, stream: 1, [1]),
+        ],
+        .answered(200): [
+            "5.1 idle: PRIORITY, then a request on a lower stream": Peer.frame(.priority, stream: 5, [0, 0, 0, 0, 15])
+                + Self.closed,
+            "5.3 HEADERS with a priority": Peer.request(
+                block: [0, 0, 0, 0, 0] + Peer.headers("/echo"),
+                flags: [.whole, .priority]
+            ),
+            "5.3 HEADERS with an exclusive dependency on a stream that is not there": Peer.request(
+                block: [0x80, 0, 0, 9, 9] + Peer.headers("/echo"),
+                flags: [.whole, .priority]
+            ),
+        ],
+        .connectionError(.protocolError): [
+            // RFC 9113 keeps priorities for clients of RFC 7540, whose §5.3.1 forbids this; libnghttp2 enforces it.
+            "5.3 HEADERS that depend on their own stream": Peer.request(
+                block: [0, 0, 0, 1, 15] + Peer.headers("/echo"),
+                flags: [.whole, .priority]
+            ),
+            "5.3 PRIORITY that depends on its own stream": Self.waiting
+                + Peer.frame(.priority, stream: 1, [0, 0, 0, 1, 15]),
+            "5.5 an extension's frame within a field block": Self.begun + Peer.frame(.unknown, stream: 1),
+        ],
+    ])
 }
