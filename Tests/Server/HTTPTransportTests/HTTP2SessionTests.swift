@@ -6,53 +6,6 @@ import Wire
 struct HTTP2SessionTests {
     private typealias Peer = ScriptedPeer
 
-    /// A connection with everything that may arrive in parts: padding, CONTINUATION, trailers, unknown frames, resets.
-    private static let conversation: [UInt8] = {
-        let block = Peer.headers("/echo", isPost: true) + Peer.field("x-long", String(repeating: "v", count: 40))
-        return Peer.preface + Peer.frame(.settings, Peer.setting(.initialWindowSize, 40))
-            + Peer.frame(.headers, stream: 1, Array(block[..<9]))
-            + Peer.frame(.continuation, flags: .endHeaders, stream: 1, Array(block[9...]))
-            + Peer.frame(.data, flags: .padded, stream: 1, [2, 0x61, 0x62, 0, 0])
-            + Peer.frame(.data, flags: .endStream, stream: 1, [0x63])
-            + Peer.frame(.ping, [1, 2, 3, 4, 5, 6, 7, 8]) + Peer.frame(.unknown, stream: 3, [9])
-            + Peer.request("/echo", stream: 3, ended: false)
-            + Peer.frame(.headers, flags: .whole, stream: 3, Peer.field("a", "b"))
-            + Peer.request("/wait", stream: 5) + Peer.frame(.reset, stream: 5, Peer.bytes(.cancel))
-            + Peer.request("/late", stream: 7) + Peer.update(stream: 7, 5)
-            // A padded block with a priority in two frames, the second of which is empty.
-            + Peer.frame(
-                .headers,
-                flags: [.endStream, .padded, .priority],
-                stream: 9,
-                [3, 0, 0, 0, 0, 7] + Peer.headers("/more") + [0, 0, 0]
-            )
-            + Peer.frame(.continuation, stream: 9, []) + Peer.frame(.continuation, flags: .endHeaders, stream: 9, [])
-    }()
-
-    private static func outcome(ofParts parts: [ArraySlice<UInt8>]) -> (events: [String], output: [UInt8]) {
-        let fixture = SessionFixture(hasBegun: false)
-        for part in parts { fixture.receive(Array(part)) }
-        return (fixture.takeEvents(), fixture.produceBytes())
-    }
-
-    @Test("The outcome does not depend on how the bytes are divided")
-    func anyParts() {
-        let bytes = Self.conversation[...]
-        let whole = Self.outcome(ofParts: [bytes])
-        let fields = "host=h,x-long=" + String(repeating: "v", count: 40)
-        #expect(
-            whole.events == [
-                "limit 1", "1 POST /echo h \(fields) abc", "limit 3", "3 POST /echo h host=h ",
-                "5 GET /wait h host=h ", "closed 5", "7 GET /late h host=h ", "9 GET /more h host=h ",
-            ]
-        )
-        for cut in 1..<bytes.count {
-            let parts = Self.outcome(ofParts: [bytes[..<cut], bytes[cut...]])
-            #expect(parts == whole, "cut at \(cut)")
-        }
-        #expect(Self.outcome(ofParts: bytes.indices.map { bytes[$0...$0] }) == whole)
-    }
-
     @Test("An ended session ignores further requests of the handler")
     func ended() {
         let fixture = SessionFixture()
@@ -284,17 +237,26 @@ struct StreamPhaseTests {
         case tooLarge
         /// The same request was answered, and its peer was notified to send no more of it.
         case answeredEarly
+        /// The peer has reset it while the body was pending.
+        case resetEarly
+        /// The server has reset it, because the request is malformed; the handler does not know it.
+        case malformed
 
         var fixture: SessionFixture {
             let fixture = SessionFixture()
             if self == .idle { return fixture }
-            let isWhole = ![.receiving, .tooLarge, .answeredEarly].contains(self)
-            fixture.receive(Peer.request("/wait", stream: 1, ended: isWhole))
+            if self == .malformed {
+                let block = Peer.headers("/wait", isPost: true) + Peer.field("X", "1")
+                fixture.receive(Peer.request(block: block, flags: .endHeaders))
+            } else {
+                let isWhole = ![.receiving, .tooLarge, .answeredEarly, .resetEarly].contains(self)
+                fixture.receive(Peer.request("/wait", stream: 1, ended: isWhole))
+            }
             switch self {
-            case .idle, .receiving, .waiting: ()
+            case .idle, .receiving, .waiting, .malformed: ()
             case .streaming: #expect(fixture.session.beginStreaming(1, Response()))
             case .sending, .answered: #expect(fixture.respond(1, body: "answer"))
-            case .reset: fixture.receive(Event.reset.bytes)
+            case .reset, .resetEarly: fixture.receive(Event.reset.bytes)
             case .tooLarge: fixture.receive(Self.largeData)
             case .answeredEarly:
                 fixture.receive(Self.largeData)
@@ -395,6 +357,8 @@ struct StreamPhaseTests {
         .reset: Self.afterEnd,
         .tooLarge: [.reset: .closed, .connectionEnd: .closed],
         .answeredEarly: [:],
+        .resetEarly: Self.afterEnd,
+        .malformed: [:],
     ]
 
     /// The outcomes of a peer's frames after the end of its request.
@@ -430,7 +394,7 @@ struct StreamPhaseTests {
     /// Returns true if the handler still waits for the stream's end after an event.
     private static func isWithHandler(_ place: Place, after event: Event) -> Bool {
         switch place {
-        case .idle, .sending, .answered, .reset, .answeredEarly: false
+        case .idle, .sending, .answered, .reset, .answeredEarly, .resetEarly, .malformed: false
         case .receiving: event == .lastData || event == .trailers
         case .waiting, .streaming, .tooLarge: event != .reset
         }

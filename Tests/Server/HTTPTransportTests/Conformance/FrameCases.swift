@@ -112,7 +112,7 @@ extension ConformanceCase {
     }
 }
 
-/// RFC 9113 §8.2: valid fields.
+/// RFC 9113 §8.2: valid fields. `FieldRulesTests` has every byte of names and values.
 extension ConformanceCase {
     static let fields =
         Self.malformed.flatMap { name, field in
@@ -128,16 +128,7 @@ extension ConformanceCase {
 
     private static let malformed: [(String, [UInt8])] = [
         ("a name with capitals", Peer.field("X-Name", "1")),
-        ("a name that is empty", Peer.field("", "1")),
-        ("a name with a space", Peer.field("x name", "1")),
-        ("a name with a colon", Peer.field("x:name", "1")),
-        ("a name with a control character", Peer.field("x\u{1}name", "1")),
-        ("a name beyond ASCII", Peer.field("x\u{E9}", "1")),
         ("a value with NUL", Peer.field("x", "a\0b")),
-        ("a value with LF", Peer.field("x", "a\nb")),
-        ("a value with CR", Peer.field("x", "a\rb")),
-        ("a value that begins with a space", Peer.field("x", " a")),
-        ("a value that ends with a tab", Peer.field("x", "a\t")),
         ("connection", Peer.field("connection", "close")),
         ("keep-alive", Peer.field("keep-alive", "1")),
         ("proxy-connection", Peer.field("proxy-connection", "close")),
@@ -148,10 +139,6 @@ extension ConformanceCase {
 
     private static let wellFormed: [(String, [UInt8])] = [
         ("te of trailers", Peer.field("te", "trailers")),
-        ("an empty value", Peer.field("x", "")),
-        ("a value with a space and a tab within", Peer.field("x", "a \tb")),
-        ("a value beyond ASCII", Peer.field("x", "\u{E9}")),
-        ("every sign that a name may have", Peer.field("!#$%&'*+-.^_`|~09az", "1")),
         ("cookies in several fields", Peer.field("cookie", "a=b") + Peer.field("cookie", "c=d")),
         ("the same field twice", Peer.field("x", "1") + Peer.field("x", "1")),
         ("expect", Peer.field("expect", "100-continue")),
@@ -188,7 +175,7 @@ extension ConformanceCase {
     ])
 }
 
-/// RFC 7541: valid field blocks.
+/// RFC 7541: valid field blocks. `OutsideCorpusTests` has those of other encoders.
 extension ConformanceCase {
     static let hpack =
         Self.accepted.flatMap { name, bytes in
@@ -198,7 +185,7 @@ extension ConformanceCase {
             Self.rules(.connectionError(.compressionError), blocks: ["HPACK \(name)": Peer.headers("/echo") + bytes])
         } + Self.tables
 
-    /// The literals of RFC 7541 appendix C.4: their lengths, then their Huffman code.
+    /// Literals of RFC 7541 appendix C.4: their lengths, then their Huffman code.
     private static let customKey: [UInt8] = [0x88, 0x25, 0xA8, 0x49, 0xE9, 0x5B, 0xA9, 0x7D, 0x7F]
     private static let customValue: [UInt8] = [0x89, 0x25, 0xA8, 0x49, 0xE9, 0x5B, 0xB8, 0xE8, 0xB4, 0xBF]
     private static let plainKey: [UInt8] = [1, 0x61]
@@ -207,25 +194,7 @@ extension ConformanceCase {
     private static let userAgent: UInt8 = 58 - 15
 
     private static let accepted: [(String, [UInt8])] = [
-        ("6.1 an indexed field", [0x90]),
-        ("6.2.1 a literal that is indexed, its name an entry", [0x7A] + Self.plainValue),
-        ("6.2.1 a literal that is indexed, its name an entry, in Huffman code", [0x7A] + Self.customValue),
-        ("6.2.1 a literal that is indexed", [0x40] + Self.plainKey + Self.plainValue),
-        ("6.2.1 a literal that is indexed, in Huffman code", [0x40] + Self.customKey + Self.customValue),
         ("6.2.1 a literal that is indexed, then that entry", [0x40] + Self.plainKey + Self.plainValue + [0xBE]),
-        ("6.2.2 a literal that is not indexed, its name an entry", [0x0F, Self.userAgent] + Self.plainValue),
-        (
-            "6.2.2 a literal that is not indexed, its name an entry, in Huffman code",
-            [0x0F, Self.userAgent] + Self.customValue
-        ),
-        ("6.2.2 a literal that is not indexed", [0x00] + Self.plainKey + Self.plainValue),
-        ("6.2.2 a literal that is not indexed, in Huffman code", [0x00] + Self.customKey + Self.customValue),
-        ("6.2.3 a literal that is never indexed, its name an entry", [0x1F, Self.userAgent] + Self.plainValue),
-        (
-            "6.2.3 a literal that is never indexed, its name an entry, in Huffman code",
-            [0x1F, Self.userAgent] + Self.customValue
-        ),
-        ("6.2.3 a literal that is never indexed", [0x10] + Self.plainKey + Self.plainValue),
         ("6.2.3 a literal that is never indexed, in Huffman code", [0x10] + Self.customKey + Self.customValue),
         (
             "5.1 an index that takes a byte more than it needs",
@@ -278,23 +247,8 @@ extension ConformanceCase {
                     "HPACK 4.3 an entry that a smaller table has lost": Peer.request(
                         block: [0x20] + Peer.headers("/echo") + [0xBE],
                         stream: 3
-                    ),
-                    "HPACK 4.4 an entry larger than the table, which empties it": Peer.frame(
-                        .headers,
-                        flags: .whole,
-                        stream: 3,
-                        // 5,000 as an integer with a prefix of seven bits.
-                        Peer.headers("/echo") + [0x40] + Self.plainKey + [0x7F, 0x89, 0x26]
-                            + [UInt8](repeating: 0x61, count: 5000) + [0xBE]
-                    ),
+                    )
                 ]
-            ]
-        )
-        + Self.rules(
-            after: Peer.request(block: Peer.headers("/echo") + [0x40] + Self.plainKey + Self.plainValue),
-            stream: 3,
-            [
-                .answered(200): ["HPACK 2.2 an entry of another request's table": Self.fromTable]
             ]
         )
 }
