@@ -61,7 +61,7 @@ struct AuthorityTests {
         arguments: [
             "", ":", ":80", "localhost:x", "localhost:-1", "localhost:+1", "localhost:65536", "localhost:80:80",
             "user@localhost", "unix:/x", "local host", "localhost/", "localhost\0", "localhost\0.evil.com", "[::1",
-            "::1",
+            "::1", "h, i:x",
             "[]", "[1]", "[127.0.0.1]", "[::1]x", "[::1]:x", "[::1%25lo]", "a%", "a%2", "a%zz", "é", "a\\b",
             "a#b", " localhost", "localhost ",
         ]

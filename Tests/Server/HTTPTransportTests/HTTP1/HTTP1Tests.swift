@@ -23,16 +23,6 @@ struct HTTP1Tests {
         try server.expectServed()
     }
 
-    @Test("A connection that is to end does so after its answer, also when that was given before")
-    func goAwayAfterAnswer() throws {
-        let server = try TestServer()
-        let peer = try ScriptedPeer(server.address)
-        peer.send("GET /last HTTP/1.1\r\nHost: h\r\n\r\n")
-        #expect(peer.text(through: "last")?.hasPrefix("HTTP/1.1 200 ") == true)
-        #expect(peer.hasEnded())
-        try server.expectServed()
-    }
-
     @Test(
         "A streaming response begins immediately; the end of a peer that reads it or waits for an answer is noticed",
         arguments: [("/stream", "streaming 1"), ("/wait", "waiting 1")]
@@ -75,33 +65,27 @@ struct HTTP1Case: Sendable, CustomTestStringConvertible {
 
     var testDescription: String { self.rule }
 
+    init(_ rule: String, _ sent: String, _ statuses: [Int], isEnded: Bool = false, requests: [String]? = nil) {
+        self.rule = rule
+        self.sent = [UInt8](sent.utf8)
+        self.statuses = statuses
+        self.isEnded = isEnded
+        self.requests = requests
+    }
+
     /// Returns a case whose requests are answered 200 one after the other, and whose connection stays open.
     static func good(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
-        .served(rule, sent, requests, isEnded: false)
+        HTTP1Case(rule, sent, requests.map { _ in 200 }, requests: requests)
     }
 
     /// Returns a case whose requests are answered before the connection ends.
     static func last(_ rule: String, _ sent: String, _ requests: String...) -> HTTP1Case {
-        .served(rule, sent, requests, isEnded: true)
-    }
-
-    private static func served(_ rule: String, _ sent: String, _ requests: [String], isEnded: Bool) -> HTTP1Case {
-        HTTP1Case(
-            rule: rule,
-            sent: [UInt8](sent.utf8),
-            statuses: requests.map { _ in 200 },
-            isEnded: isEnded,
-            requests: requests
-        )
+        HTTP1Case(rule, sent, requests.map { _ in 200 }, isEnded: true, requests: requests)
     }
 
     /// Returns a case whose first request is refused. The bytes after it must not be taken for another request.
     static func bad(_ rule: String, _ sent: String, _ status: Int = 400) -> HTTP1Case {
-        .bad(rule, [UInt8](sent.utf8), status)
-    }
-
-    static func bad(_ rule: String, _ sent: [UInt8], _ status: Int = 400) -> HTTP1Case {
-        HTTP1Case(rule: rule, sent: sent, statuses: [status], isEnded: true, requests: [])
+        HTTP1Case(rule, sent, [status], isEnded: true, requests: [])
     }
 }
 
