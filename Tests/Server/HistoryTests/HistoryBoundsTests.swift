@@ -84,25 +84,7 @@ struct HistoryBoundsTests {
         #expect(try database.integer("SELECT max(length(content)) FROM chunk") ?? .max <= 8144)
     }
 
-    @Test("A file is shrunk to a smaller size limit, and its space is returned to the disk")
-    func smaller() throws {
-        let large = HistoryLimits(bytesMax: 32 << 20)
-        let rig = try HistoryRig(limits: large)
-        var random = SeededGenerator(seed: 5)
-        for _ in 0..<250_000 { rig.appendRandom(&random, devices: 100_000, millisecondsMax: 2) }
-        rig.flush()
-        rig.close()
-        let before = rig.fileBytes()
-        #expect(before > 5 << 20)
-        rig.limits = HistoryLimits(bytesMax: 4 << 20)
-        rig.tidyAll()
-        rig.close()
-        #expect(rig.fileBytes() <= 4 << 20)
-        let newest = rig.events[rig.events.count - 1].device
-        #expect(rig.open().recent(device: newest, count: 1) == rig.recent(newest, 1))
-    }
-
-    @Test("New limits of size and age apply to existing events")
+    @Test("New limits of size and age apply to existing events, whose space is returned to the disk")
     func set() throws {
         let rig = try HistoryRig(limits: HistoryLimits(bytesMax: 32 << 20))
         var random = SeededGenerator(seed: 7)

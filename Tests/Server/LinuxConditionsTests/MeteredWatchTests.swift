@@ -16,9 +16,10 @@ struct MeteredWatchTests {
     }
 
     @Test(
-        "NetworkManager's values are read as metered, not metered or unknown",
+        "A number from NetworkManager means metered or not; another number, an error or another type means unknown",
         arguments: [
             ("1", true, true), ("2", false, false), ("3", true, false), ("4", false, false), ("0", nil, nil),
+            ("error", nil, nil), ("text", nil, nil), ("empty", nil, nil), ("idle", nil, nil),
         ] as [(String, Bool?, Bool?)]
     )
     func values(value: String, isMetered: Bool?, isConstrained: Bool?) throws {
@@ -26,6 +27,11 @@ struct MeteredWatchTests {
         let watch = MeteredWatch(socket: bus.socket)
         try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
         #expect(watch.isMetered == isMetered && watch.isConstrained == isConstrained)
+        // The value replaces a known one in the same way.
+        try bus.tell("quietly 1")
+        try self.settle(watch, now: 60_000) { watch.isMetered == true && watch.nextAt == 120_000 }
+        try bus.tell("quietly \(value)")
+        try self.settle(watch, now: 120_000) { watch.isMetered == isMetered && watch.isConstrained == isConstrained }
     }
 
     @Test("A change arrives as a signal, and is read half a second after the last query at the earliest")
@@ -60,18 +66,6 @@ struct MeteredWatchTests {
         try self.settle(watch, now: 3000) { watch.isMetered == true }
         try bus.tell("stop")
         try self.settle(watch, now: 4000) { watch.descriptor == nil && watch.isMetered == nil }
-    }
-
-    @Test("An error, a text and no value leave the state unknown", arguments: ["error", "text", "empty", "idle"])
-    func garbage(mode: String) throws {
-        let bus = try self.bus("start", "come", mode)
-        let watch = MeteredWatch(socket: bus.socket)
-        try self.settle(watch, now: 0) { watch.nextAt == 60_000 }
-        #expect(watch.isMetered == nil)
-        try bus.tell("quietly 1")
-        try self.settle(watch, now: 60_000) { watch.isMetered == true }
-        try bus.tell("quietly \(mode)")
-        try self.settle(watch, now: 120_000) { watch.isMetered == nil }
     }
 
     /// Processes the bus's messages until the state is as wanted. No time passes for the watch.
