@@ -14,23 +14,29 @@ struct FrameCutterTests {
         case end
     }
 
+    /// Cuts bytes that arrive in pieces of this size, and reports each part with the place of its end.
+    private static func cut(_ bytes: [UInt8], pieceBytes: Int, _ report: (FrameCutter.Part, Int) -> Void) {
+        var cutter = FrameCutter(frameBytesMax: 100)
+        for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
+            let end = min(bytes.count, start + pieceBytes)
+            Array(bytes[start..<end]).withByteView { piece in
+                var rest = piece
+                while let part = cutter.next(&rest) { report(part, end - rest.count) }
+                #expect(rest.isEmpty, "something is left")
+            }
+        }
+    }
+
     /// Returns the parts of bytes that arrive in pieces of this size. Consecutive parts of one kind are merged.
     private static func parts(_ bytes: [UInt8], pieceBytes: Int) -> [Part] {
-        var cutter = FrameCutter(frameBytesMax: 100)
         var parts: [Part] = []
-        for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
-            Array(bytes[start..<min(bytes.count, start + pieceBytes)]).withByteView { piece in
-                var rest = piece
-                while let part = cutter.next(&rest) {
-                    switch part {
-                    case .other(let bytes), .begun(_, let bytes): Self.add(.other(bytes.array), to: &parts)
-                    case .block(let piece):
-                        if piece.beginsFrame { parts.append(.begin(priority: piece.priority.array)) }
-                        Self.add(.block(piece.bytes.array), to: &parts)
-                        if piece.endsFrame { parts.append(.end) }
-                    }
-                }
-                #expect(rest.isEmpty, "something is left")
+        Self.cut(bytes, pieceBytes: pieceBytes) { part, _ in
+            switch part {
+            case .other(let bytes), .begun(_, let bytes): Self.add(.other(bytes.array), to: &parts)
+            case .block(let piece):
+                if piece.beginsFrame { parts.append(.begin(priority: piece.priority.array)) }
+                Self.add(.block(piece.bytes.array), to: &parts)
+                if piece.endsFrame { parts.append(.end) }
             }
         }
         return parts
@@ -120,16 +126,10 @@ struct FrameCutterTests {
             Self.settings + Self.data + Peer.frame(.ping, [UInt8](repeating: 0, count: 8)) + Self.data
             + Peer.frame(.data, stream: 3, []) + short + Peer.frame(.headers, stream: 9, [0x82]) + Self.data
         for pieceBytes in [1, 7, 9, 1000] {
-            var cutter = FrameCutter(frameBytesMax: 100)
             var told: [String] = []
-            for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
-                Array(bytes[start..<min(bytes.count, start + pieceBytes)]).withByteView { piece in
-                    var rest = piece
-                    while let part = cutter.next(&rest) {
-                        guard case .begun(let head, _) = part else { continue }
-                        told.append("\(head.streamNumber) \(head.length) \(head.isTooShortForPadding)")
-                    }
-                }
+            Self.cut(bytes, pieceBytes: pieceBytes) { part, _ in
+                guard case .begun(let head, _) = part else { return }
+                told.append("\(head.streamNumber) \(head.length) \(head.isTooShortForPadding)")
             }
             // Not the last one, which interrupts a block.
             #expect(told == ["1 3 false", "1 3 false", "3 0 false", "5 0 true", "7 0 true"], "\(pieceBytes)")
@@ -141,15 +141,8 @@ struct FrameCutterTests {
         let ping = Peer.frame(.ping, [UInt8](repeating: 0, count: 8))
         let before = Self.settings + Peer.frame(.goAway, [UInt8](repeating: 0, count: 8))
         let bytes = before + ping + Peer.frame(.goAway, []) + ping
-        var cutter = FrameCutter(frameBytesMax: 100)
         var ends: Set<Int> = [0]
-        for start in stride(from: 0, to: bytes.count, by: pieceBytes) {
-            let end = min(bytes.count, start + pieceBytes)
-            Array(bytes[start..<end]).withByteView { piece in
-                var rest = piece
-                while cutter.next(&rest) != nil { ends.insert(end - rest.count) }
-            }
-        }
+        Self.cut(bytes, pieceBytes: pieceBytes) { _, end in ends.insert(end) }
         #expect(ends.isSuperset(of: [before.count, bytes.count - ping.count, bytes.count]))
     }
 

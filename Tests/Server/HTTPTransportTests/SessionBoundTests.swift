@@ -46,61 +46,57 @@ struct SessionBoundTests {
         /// The bytes sent before, and the number of frames that they count as.
         var before: [UInt8] = []
         var beforeCost = 0
+        /// Returns the bytes of another frame. A request has the stream with this number.
         let frame: @Sendable (Int) -> [UInt8]
     }
 
     static let floods = [
-        Flood(testDescription: "PING") { _ in ScriptedPeer.frame(.ping, [UInt8](repeating: 7, count: 8)) },
-        Flood(testDescription: "WINDOW_UPDATE") { _ in ScriptedPeer.update(1) },
-        Flood(testDescription: "WINDOW_UPDATE on a stream", before: ScriptedPeer.request("/wait", stream: 1)) { _ in
-            ScriptedPeer.update(stream: 1, 1)
+        Flood(testDescription: "PING") { _ in Peer.frame(.ping, [UInt8](repeating: 7, count: 8)) },
+        Flood(testDescription: "WINDOW_UPDATE") { _ in Peer.update(1) },
+        Flood(testDescription: "WINDOW_UPDATE on a stream", before: Peer.request("/wait", stream: 1)) { _ in
+            Peer.update(stream: 1, 1)
         },
-        Flood(testDescription: "GOAWAY", before: ScriptedPeer.request("/wait", stream: 1)) { _ in
-            ScriptedPeer.frame(.goAway, [UInt8](repeating: 0, count: 8))
+        Flood(testDescription: "GOAWAY", before: Peer.request("/wait", stream: 1)) { _ in
+            Peer.frame(.goAway, [UInt8](repeating: 0, count: 8))
         },
-        Flood(testDescription: "SETTINGS") { _ in ScriptedPeer.frame(.settings) },
-        Flood(testDescription: "PRIORITY") { _ in ScriptedPeer.frame(.priority, stream: 1, [0, 0, 0, 0, 1]) },
-        Flood(testDescription: "RST_STREAM") { index in
-            ScriptedPeer.request("/wait", stream: index * 2 + 1)
-                + ScriptedPeer.frame(.reset, stream: index * 2 + 1, ScriptedPeer.bytes(.cancel))
+        Flood(testDescription: "SETTINGS") { _ in Peer.frame(.settings) },
+        Flood(testDescription: "PRIORITY") { _ in Peer.frame(.priority, stream: 1, [0, 0, 0, 0, 1]) },
+        Flood(testDescription: "RST_STREAM") { stream in
+            Peer.request("/wait", stream: stream) + Peer.frame(.reset, stream: stream, Peer.bytes(.cancel))
         },
-        Flood(testDescription: "RST_STREAM with NO_ERROR") { index in
-            ScriptedPeer.request("/wait", stream: index * 2 + 1)
-                + ScriptedPeer.frame(.reset, stream: index * 2 + 1, ScriptedPeer.bytes(.noError))
+        Flood(testDescription: "RST_STREAM with NO_ERROR") { stream in
+            Peer.request("/wait", stream: stream) + Peer.frame(.reset, stream: stream, Peer.bytes(.noError))
         },
-        Flood(testDescription: "requests whose window overflows") { index in
-            ScriptedPeer.request("/wait", stream: index * 2 + 1)
-                + ScriptedPeer.update(stream: index * 2 + 1, 0x7FFF_FFFF)
+        Flood(testDescription: "requests whose window overflows") { stream in
+            Peer.request("/wait", stream: stream) + Peer.update(stream: stream, 0x7FFF_FFFF)
         },
-        Flood(testDescription: "requests with less content than announced") { index in
-            let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "5")
-            return ScriptedPeer.frame(.headers, flags: .whole, stream: index * 2 + 1, fields)
+        Flood(testDescription: "requests with less content than announced") { stream in
+            Peer.request(block: Peer.headers("/wait") + Peer.field("content-length", "5"), stream: stream)
         },
-        Flood(testDescription: "requests with more content than announced") { index in
-            let fields = ScriptedPeer.headers("/wait", isPost: true) + ScriptedPeer.field("content-length", "1")
-            return ScriptedPeer.frame(.headers, flags: .endHeaders, stream: index * 2 + 1, fields)
-                + ScriptedPeer.frame(.data, flags: .endStream, stream: index * 2 + 1, [1, 2])
+        Flood(testDescription: "requests with more content than announced") { stream in
+            let fields = Peer.headers("/wait", isPost: true) + Peer.field("content-length", "1")
+            return Peer.frame(.headers, flags: .endHeaders, stream: stream, fields)
+                + Peer.frame(.data, flags: .endStream, stream: stream, [1, 2])
         },
-        Flood(testDescription: "requests with a malformed field") { index in
-            let fields = ScriptedPeer.headers("/wait") + ScriptedPeer.field("X", "1")
-            return ScriptedPeer.frame(.headers, flags: .whole, stream: index * 2 + 1, fields)
+        Flood(testDescription: "requests with a malformed field") { stream in
+            Peer.request(block: Peer.headers("/wait") + Peer.field("X", "1"), stream: stream)
         },
-        Flood(testDescription: "requests with malformed trailers") { index in
-            ScriptedPeer.request("/wait", stream: index * 2 + 1, ended: false)
-                + ScriptedPeer.frame(.headers, flags: .whole, stream: index * 2 + 1, ScriptedPeer.field("X", "1"))
+        Flood(testDescription: "requests with malformed trailers") { stream in
+            Peer.request("/wait", stream: stream, ended: false)
+                + Peer.request(block: Peer.field("X", "1"), stream: stream)
         },
-        Flood(testDescription: "empty DATA", before: ScriptedPeer.request("/wait", stream: 1, ended: false)) { _ in
-            ScriptedPeer.frame(.data, stream: 1)
+        Flood(testDescription: "empty DATA", before: Peer.request("/wait", stream: 1, ended: false)) { _ in
+            Peer.frame(.data, stream: 1)
         },
         Flood(
             testDescription: "empty DATA on a stream that we reset",
-            before: ScriptedPeer.frame(.headers, flags: .endHeaders, stream: 1, [0x82] + ScriptedPeer.field("X", "1")),
+            before: Peer.frame(.headers, flags: .endHeaders, stream: 1, [0x82] + Peer.field("X", "1")),
             beforeCost: 1
-        ) { _ in ScriptedPeer.frame(.data, stream: 1) },
+        ) { _ in Peer.frame(.data, stream: 1) },
         Flood(
             testDescription: "CONTINUATION",
-            before: ScriptedPeer.frame(.headers, flags: .endStream, stream: 1, ScriptedPeer.headers("/wait"))
-        ) { _ in ScriptedPeer.frame(.continuation, stream: 1) },
+            before: Peer.frame(.headers, flags: .endStream, stream: 1, Peer.headers("/wait"))
+        ) { _ in Peer.frame(.continuation, stream: 1) },
     ]
 
     @Test("All kinds of frames without a request share one budget", arguments: Self.floods)
@@ -108,10 +104,10 @@ struct SessionBoundTests {
         // The client's first SETTINGS is one of them.
         let fixture = SessionFixture(TransportLimits { $0.controlFramesBurst = 5 })
         fixture.receive(flood.before)
-        for index in flood.beforeCost..<4 { fixture.receive(flood.frame(index)) }
+        for index in flood.beforeCost..<4 { fixture.receive(flood.frame(index * 2 + 1)) }
         #expect(fixture.times(.controlFramesPerSecond) == 0)
         #expect(self.goAway(fixture.produce()) == nil)
-        for index in 4..<7 { fixture.receive(flood.frame(index)) }
+        for index in 4..<7 { fixture.receive(flood.frame(index * 2 + 1)) }
         #expect(self.goAway(fixture.produce()) == .enhanceYourCalm)
         #expect(fixture.isOver)
         #expect(fixture.times(.controlFramesPerSecond) == 1)
