@@ -106,6 +106,47 @@ struct HTTPURLTests {
     }
 
     @Test(
+        "A host that would be connected to as something else is no address and no DNS name",
+        arguments: [
+            "１２７.０.０.１", "127。0。0。1", "①②⑦.0.0.1", "１.example", "münchen.example", "%EF%BC%91.example", "127.0.0.1.",
+            "256.1.1.1", "1.2.3.4.5", "0x7g.0x1", "a.0x", "a..b", ".", "..", ".a", "a..", "a~b", "a!b",
+            String(repeating: "a", count: 64) + ".example", String(repeating: "a.", count: 127) + "aa",
+        ]
+    )
+    func otherHosts(host: String) { #expect(HTTPURL("https://\(host)/")?.hasPlainHost != true) }
+
+    @Test(
+        "Valid DNS names and addresses are hosts",
+        arguments: [
+            "example.com", "EXAMPLE.com.", "xn--mnchen-3ya.example", "a_b.example", "1and1.example", "3com", "a-b.c0x1",
+            String(repeating: "a", count: 63) + ".example", "8.8.8.8", "[2606:4700::1111]", "example.com:65535",
+        ]
+    )
+    func hosts(host: String) { #expect(HTTPURL("https://\(host)/")?.hasPlainHost == true) }
+
+    @Test(
+        "A URL without a host, with missing or extra slashes, or with an invalid port is none",
+        arguments: [
+            "https:///x", "https:/x", "https:////x", "https:x", "https:", "https://", "https://:443/", "https://?x",
+            "https://example.com:65536/", "https://example.com:x/", "https://a b/", "https://a%20b/", "https://a%00b/",
+            "https://a%2fb/", "https://[::1/", "https://[::g]/", " https://example.com/", "//example.com/",
+        ]
+    )
+    func none(text: String) { #expect(HTTPURL(text) == nil) }
+
+    @Test(
+        "An address is found in every notation, also after a user",
+        arguments: [
+            "2130706433", "0x7f.1", "0177.0.0.1", "127.1", "%31%32%37.0.0.1", "0300.0250.0.01", "10.1", "[::1]",
+            "[::ffff:127.0.0.1]", "[::127.0.0.1]", "[fe80::1%25eth0]", "[64:ff9b::7f00:1]", "[2002:7f00:1::]", "0",
+            "user@127.0.0.1", "example.com@127.0.0.1",
+        ]
+    )
+    func addresses(host: String) throws {
+        #expect(try #require(HTTPURL("https://\(host)/")?.address).scope != .global)
+    }
+
+    @Test(
         "Only localhost and loopback addresses are this machine",
         arguments: [
             ("http://localhost:2197/", true), ("https://127.0.0.2/v1", true), ("https://[::1]:9/", true),
