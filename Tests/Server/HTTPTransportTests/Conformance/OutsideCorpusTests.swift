@@ -39,21 +39,6 @@ struct OutsideCorpusTests {
         }
     }
 
-    @Test("A frame without an error is accepted where its position allows it")
-    func ordinary() throws {
-        let frames = try OutsideCorpus.frames().filter { $0.errors.isEmpty }
-        #expect(frames.count >= 8)
-        // Frames that only a server sends or that need an earlier frame, and frames whose block is text.
-        let misplaced = ["continuation/", "push_promise/", "headers/", "data/", "rst_stream/", "window_update/"]
-        for frame in frames {
-            let fixture = SessionFixture()
-            fixture.receive(frame.wire)
-            let codes = fixture.produce().compactMap(\.errorCode)
-            let isMisplaced = misplaced.contains { frame.name.hasPrefix($0) }
-            #expect(codes.isEmpty != isMisplaced, "\(frame.name): \(codes)")
-        }
-    }
-
     @Test("Recorded connections are answered the same, whole and byte by byte, and are cleaned up")
     func connections() throws {
         let connections = try OutsideCorpus.connections()
