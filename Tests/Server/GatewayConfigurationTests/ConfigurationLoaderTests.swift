@@ -106,19 +106,10 @@ struct ConfigurationLoaderTests {
             ("{strictBackgroundPriority: \"yes\"}", "strictBackgroundPriority: is \"yes\"; write true or false"),
             ("{environment: \"sandbox\"}", "environment: is \"sandbox\"; write \(environments)"),
             ("{environment: 1}", "environment: is 1; write \(environments)"),
-            ("{drainTimeout: -1}", "drainTimeout: is -1; write a number of seconds from 0 to 3600, or such as \"10m\""),
-            (
-                "{drainTimeout: Infinity}",
-                "drainTimeout: is inf; write a number of seconds from 0 to 3600, or such as \"10m\""
-            ),
-            (
-                "{drainTimeout: NaN}",
-                "drainTimeout: is nan; write a number of seconds from 0 to 3600, or such as \"10m\""
-            ),
-            (
-                "{clockJumpMax: 59}",
-                "clockJumpMax: is 59; write a number of seconds from 60 to 3155760000, or such as \"10m\""
-            ),
+            ("{drainTimeout: -1}", "drainTimeout: is -1; write \(duration("0 to 3600"))"),
+            ("{drainTimeout: Infinity}", "drainTimeout: is inf; write \(duration("0 to 3600"))"),
+            ("{drainTimeout: NaN}", "drainTimeout: is nan; write \(duration("0 to 3600"))"),
+            ("{clockJumpMax: 59}", "clockJumpMax: is 59; write \(duration("60 to 3155760000"))"),
             ("{tls: {key: 5}}", "tls.key: is 5; write a path, or null"),
             ("{tls: \"x\"}", "tls: is \"x\"; write an object: { ... }"),
             ("{providerKeys: []}", "providerKeys: is a list; write a path, or null"),
@@ -161,6 +152,9 @@ struct ConfigurationLoaderTests {
         #expect(self.faults(text) == [message])
     }
 
+    private static func duration(_ range: String) -> String {
+        "a number of seconds from \(range), or such as \"10m\""
+    }
     private static let stores = "\"sqlite\", \"memory\", or \"postgresql://HOST,HOST/DATABASE\""
     private static let environments = "\"development\" or \"production\", or null"
     private static let levels = "\"debug\" or \"info\" or \"warning\" or \"error\""
