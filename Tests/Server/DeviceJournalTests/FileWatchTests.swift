@@ -152,12 +152,7 @@ struct FileWatchTests {
 
     @Test("A log and a mark of different journals are reported as different")
     func differentJournals() throws {
-        let folder = try JournalFolder()
-        let other = try JournalFolder()
-        for (place, count) in [(folder, 5), (other, 3)] {
-            let (journal, _) = try place.open()
-            for device in 0..<count { try journal.commit([(.device(device), [1])]) }
-        }
+        let (folder, other) = (try JournalFolder(commits: 5), try JournalFolder(commits: 3))
         let log = folder.path + "-wal"
         try FileManager.default.removeItem(atPath: log)
         try FileManager.default.copyItem(atPath: other.path + "-wal", toPath: log)
@@ -168,12 +163,7 @@ struct FileWatchTests {
 
     @Test("A missing or damaged mark, or one of another journal, is refused, and nothing is changed")
     func mark() throws {
-        let folder = try JournalFolder()
-        let other = try JournalFolder()
-        for place in [folder, other] {
-            let (journal, _) = try place.open()
-            for device in 0..<(place === folder ? 5 : 3) { try journal.commit([(.device(device), [1])]) }
-        }
+        let (folder, other) = (try JournalFolder(commits: 5), try JournalFolder(commits: 3))
         let good = try Data(contentsOf: URL(filePath: folder.markPath))
         let marks = [nil, Data(), Data(count: good.count), try Data(contentsOf: URL(filePath: other.markPath))]
         for content in marks {

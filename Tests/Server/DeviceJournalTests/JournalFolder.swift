@@ -10,6 +10,13 @@ final class JournalFolder {
 
     init() throws { self.folder = try TemporaryFolder() }
 
+    /// Creates a folder with a closed journal that has one commit for each of the first devices.
+    convenience init(commits: Int) throws {
+        try self.init()
+        let (journal, _) = try self.open()
+        for device in 0..<commits { try journal.commit([(.device(device), [1])]) }
+    }
+
     var path: String { self.path("journal.sqlite") }
 
     var markPath: String { self.path + "-mark" }
