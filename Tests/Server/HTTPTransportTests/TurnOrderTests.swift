@@ -11,9 +11,7 @@ struct TurnOrderTests {
     @Test("A quiet connection is read before most of the earlier busy ones", arguments: [false, true])
     func quietFirst(isTLS: Bool) throws {
         let scene = try FlowScene(tls: isTLS ? try FaultScene.makeContext() : nil)
-        let quiet = try scene.peer(flow: 3)
-        quiet.ask("first")
-        #expect(quiet.isServed())
+        let quiet = try scene.servedPeer(flow: 3)
         scene.makeNoise()
         #expect(scene.loop.busyConnectionCount == FlowScene.noisyCount)
         scene.hold()
@@ -48,9 +46,7 @@ struct TurnOrderTests {
     @Test("Busy connections get turns while others always have data, after at most sixteen of those")
     func busyGoOn() throws {
         let scene = try FlowScene()
-        let others = try (0..<60).map { try scene.peer(flow: UInt64(100 + $0)) }
-        for other in others { other.ask("first") }
-        for other in others { #expect(other.isServed()) }
+        let others = try (0..<60).map { try scene.servedPeer(flow: UInt64(100 + $0)) }
         scene.makeNoise()
         scene.hold()
         scene.sendBursts()
@@ -69,9 +65,7 @@ struct TurnOrderTests {
     @Test("In a pause caused by busy connections 64 KiB of the others are read, and nothing of the busy ones")
     func pause() throws {
         let scene = try FlowScene()
-        let others = try (3..<6).map { try scene.peer(flow: $0) }
-        for other in others { other.ask("first") }
-        for other in others { #expect(other.isServed()) }
+        let others = try (3..<6).map { try scene.servedPeer(flow: $0) }
         scene.makeNoise()
         scene.order("pause")
         scene.sendBursts()
@@ -93,9 +87,7 @@ struct TurnOrderTests {
     @Test("In a pause that no large share causes, no socket is read")
     func pauseOfAll() throws {
         let scene = try FlowScene()
-        let other = try scene.peer(flow: 3)
-        other.ask("first")
-        #expect(other.isServed())
+        let other = try scene.servedPeer(flow: 3)
         scene.order("pause")
         other.ask("x")
         #expect(other.peer.isDelivered())
@@ -124,9 +116,7 @@ struct TurnOrderTests {
     @Test("Busy connections that end before their turn are cleaned up")
     func ended() throws {
         let scene = try FlowScene()
-        let quiet = try scene.peer(flow: 3)
-        quiet.ask("first")
-        #expect(quiet.isServed())
+        let quiet = try scene.servedPeer(flow: 3)
         scene.makeNoise()
         scene.hold()
         scene.sendBursts()
@@ -137,11 +127,7 @@ struct TurnOrderTests {
         for peer in scene.noisy { #expect(peer.peer.hasEnded()) }
         #expect(scene.loop.busyConnectionCount == 0)
         // They get the places of the closed connections.
-        for number in 0..<FlowScene.noisyCount {
-            let peer = try scene.peer(flow: UInt64(100 + number))
-            peer.ask("x")
-            #expect(peer.isServed())
-        }
+        for number in 0..<FlowScene.noisyCount { _ = try scene.servedPeer(flow: UInt64(100 + number)) }
         #expect(scene.heard(before: "").count <= 3)
     }
 
@@ -149,11 +135,9 @@ struct TurnOrderTests {
     func watchFails() throws {
         let scene = try FlowScene()
         let peer = scene.noisy[0]
-        let quiet = try scene.peer(flow: 3)
-        for each in [peer, quiet] {
-            each.ask("first")
-            #expect(each.isServed())
-        }
+        let quiet = try scene.servedPeer(flow: 3)
+        peer.ask("first")
+        #expect(peer.isServed())
         for other in scene.noisy[1...] { other.ask("noise", times: 25) }
         for other in scene.noisy[1...] { #expect(other.isServed()) }
         let busy = scene.loop.busyConnectionCount
@@ -330,6 +314,14 @@ final class FlowScene {
 
     func peer(flow: UInt64) throws -> FlowPeer {
         try FlowPeer(self.server.boundAddresses[0], flow: flow, tls: self.makeTLS())
+    }
+
+    /// Returns a peer whose first request was answered.
+    func servedPeer(flow: UInt64) throws -> FlowPeer {
+        let peer = try self.peer(flow: flow)
+        peer.ask("first")
+        #expect(peer.isServed())
+        return peer
     }
 
     /// Makes the noisy flow send 2 MiB while another one sends a few bytes.
