@@ -106,7 +106,7 @@ struct HTTPURLTests {
     }
 
     @Test(
-        "A host that would be connected to as something else is no address and no DNS name",
+        "A host that would be connected to as something else is neither an address nor a DNS name",
         arguments: [
             "１２７.０.０.１", "127。0。0。1", "①②⑦.0.0.1", "１.example", "münchen.example", "%EF%BC%91.example", "127.0.0.1.",
             "256.1.1.1", "1.2.3.4.5", "0x7g.0x1", "a.0x", "a..b", ".", "..", ".a", "a..", "a~b", "a!b",
