@@ -178,6 +178,24 @@ struct FaultStoreTests {
             #expect(try next.loadAll() == (keeps ? [RecordKey(.clock): [1]] : [:]))
         }
     }
+
+    @Test("A broken promise is detected")
+    func brokenPromises() {
+        var promises = FaultPromises()
+        promises.committed([RecordKey(.clock): [1], RecordKey(.device, 1): [2]])
+        promises.failed([RecordKey(.clock): [3], RecordKey(.device, 1): [4]])
+        #expect(promises.found([RecordKey(.clock): [1]]) != nil)
+        #expect(promises.found([RecordKey(.clock): [3], RecordKey(.device, 1): [2]]) != nil)
+        #expect(promises.found([RecordKey(.clock): [3], RecordKey(.device, 1): [4]]) == nil)
+        #expect(promises.found([RecordKey(.clock): [1], RecordKey(.device, 1): [2]]) == nil)
+        promises.committed([RecordKey(.device, 2): [5]])
+        #expect(
+            promises.found([RecordKey(.clock): [3], RecordKey(.device, 1): [4], RecordKey(.device, 2): [5]]) != nil
+        )
+        #expect(
+            promises.found([RecordKey(.clock): [1], RecordKey(.device, 1): [2], RecordKey(.device, 2): [5]]) == nil
+        )
+    }
 }
 
 @Suite("A start that accepts a loss, and is cut off", .timeLimit(.minutes(15)))

@@ -63,6 +63,34 @@ struct OpenAPIDocumentTests {
     }
 
     private func document() throws -> JSONValue { try JSONReader.read(self.text()) }
+
+    @Test("An operation that is missing on one side, or differs, is named")
+    func disagreement() throws {
+        let text =
+            #"{"paths": {"/one": {"get": {"operationId": "one", "tags": ["operator"], "responses": {"200": {}}}}, "#
+            + #""/two": {"post": {}}}}"#
+        let document = try OpenAPIDocument(text)
+        func operation(_ name: String, _ method: HTTPMethod, _ path: PathPattern) -> Operation {
+            Operation(
+                name,
+                method,
+                path,
+                on: .admin,
+                by: .operator,
+                reaching: .nothing,
+                answers: [200],
+                afterFailedStore: .answered
+            ) { _ in .handedOn }
+        }
+        let found = document.differences(from: [operation("first", .get, "/one"), operation("three", .put, "/3/{x}")])
+        #expect(
+            found == [
+                "first, name: one in the document, first in the table",
+                "first, statuses: [200] in the document, [200, 401, 403, 413, 429, 503] in the table",
+                "put /3/{x} is not described", "post /two is declared nowhere",
+            ]
+        )
+    }
 }
 
 /// The parts of `openapi.json` that operations also declare.
