@@ -29,37 +29,29 @@ final class CommitLink: StoreLink {
         let ended: [WakeID]
     }
 
-    enum Purpose {
-        case setUp, load, blocked, commit, rollback, retire, fold
-    }
-
     private enum State {
-        /// Not connected. Can move to: connecting.
-        case closed
-        /// Connecting, and preparing statements. Can move to: idle, closed.
-        case connecting
+        /// Not connected, or preparing statements. Can move to: idle.
+        case unready
         case idle
-        /// Rows are being locked and read. Can move to: open, idle, closed.
-        case loading(TransactionNumber, LoadStep)
-        /// The engine has the rows. Can move to: committing, idle, closed.
+        /// Rows are being locked and read. Can move to: open, idle, unready.
+        case loading(TransactionNumber)
+        /// The engine has the rows. Can move to: committing, idle, unready.
         case open(Open)
-        /// The commit was sent. Can move to: idle, or closed with the result in doubt.
+        /// The commit was sent. Can move to: idle, or unready with the result in doubt.
         case committing(Commit)
-        case retiring(GatewayNumber)
+        case retiring
     }
 
     /// The number of this connection, starting at 1.
     private let index: Int16
     private let state: StoreState
-    private(set) var session: Session<Purpose, CommitStatement>?
-    private var phase = State.closed
+    let connection: StoreConnection<CommitStatement>
+    private var phase = State.unready
     /// A commit whose answer was lost.
     private var doubt: Commit?
     private var counters = ConnectionCounters()
     private var mark: Int64 = 0
     private var epoch: Int64 = 0
-    private var retryAt: Int64 = 0
-    private var pause = RetryPause()
     /// The gateway whose rows this connection writes. The counters restart when it changes.
     private var gateway: GatewayNumber?
     /// The deadline for the answer to a commit in progress once the store is detached; nil otherwise.
@@ -70,64 +62,46 @@ final class CommitLink: StoreLink {
     init(index: Int16, _ state: StoreState) {
         self.index = index
         self.state = state
+        self.connection = StoreConnection(state)
     }
 
     var isIdle: Bool { if case .idle = self.phase { true } else { false } }
-    var isClosed: Bool { if case .closed = self.phase { true } else { false } }
     var isCommitting: Bool { if case .committing = self.phase { true } else { false } }
 
     /// The number of the open transaction; nil if there is none.
     var open: TransactionNumber? { if case .open(let open) = self.phase { open.number } else { nil } }
 
-    var nextMoment: Int64? {
-        switch self.phase {
-        case .closed: self.state.numberToConnect == nil ? nil : self.retryAt
-        case .connecting: self.session?.server.deadline
-        case .committing: self.answerDeadline
-        case .idle, .loading, .open, .retiring: nil
-        }
+    var nextWork: Int64? { self.answerDeadline }
+
+    /// Handles a deadline that has passed.
+    func workIfDue(_ now: Int64) {
+        guard self.isCommitting, let deadline = self.answerDeadline, now >= deadline else { return }
+        self.ended(PostgresError(kind: .connectionLost, message: "no answer to a commit"))
     }
 
     // MARK: Connecting
 
-    /// Connects if it is time, and handles a deadline that has passed.
-    func timePassed(_ now: Int64) {
-        switch self.phase {
-        case .closed:
-            guard let number = self.state.numberToConnect, now >= self.retryAt else { return }
-            self.connect(number, now)
-        case .committing:
-            guard let deadline = self.answerDeadline, now >= deadline else { return }
-            self.ended(PostgresError(kind: .connectionLost, message: "no answer to a commit"))
-        case .connecting, .idle, .loading, .open, .retiring: ()
-        }
-    }
-
-    private func connect(_ number: GatewayNumber, _ now: Int64) {
-        if self.gateway != number {
-            self.gateway = number
-            self.counters = ConnectionCounters()
-            self.mark = 0
-        }
+    var settings: [PostgresSetting] {
         // A load waits only briefly for a lock, and the next attempt skips the locked row.
-        let settings =
-            SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
+        SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
             + [PostgresSetting("lock_timeout", "\(self.state.settings.lockMilliseconds)")]
-        self.session = Session(self.state, settings)
-        self.phase = .connecting
     }
 
     func connected() {
-        guard let session = self.session, let gateway = self.gateway else { return }
-        session.exchange(.setUp) { sender in
-            sender.query(SessionSetup.durable)
-            sender.prepareAll(clock: self.state.settings.clock)
-            if let doubt = self.doubt {
-                sender.run(.resolve, doubt.gateway.rawValue, self.index)
-                sender.run(.holders, PostgresList(doubt.ended), doubt.gateway.rawValue)
-            }
-            sender.run(.resolve, gateway.rawValue, self.index)
+        guard let gateway = self.state.number else { return }
+        if self.gateway != gateway {
+            self.gateway = gateway
+            self.counters = ConnectionCounters()
+            self.mark = 0
         }
+        self.connection.query(SessionSetup.durable)
+        self.connection.prepareAll()
+        if let doubt = self.doubt {
+            self.connection.run(.resolve, doubt.gateway.rawValue, self.index)
+            self.connection.run(.holders, PostgresList(doubt.ended), doubt.gateway.rawValue)
+        }
+        self.connection.run(.resolve, gateway.rawValue, self.index)
+        self.connection.send { self.setUpEnded($0) }
     }
 
     private func setUpEnded(_ outcome: ExchangeOutcome) {
@@ -145,7 +119,7 @@ final class CommitLink: StoreLink {
         }
         self.phase = .idle
         self.failure = nil
-        self.pause = RetryPause()
+        self.connection.resetPause()
     }
 
     private func resolve(_ doubt: Commit, _ row: PostgresRows, _ holders: PostgresRows) {
@@ -162,25 +136,23 @@ final class CommitLink: StoreLink {
 
     /// Starts a job. The connection must be idle.
     func begin(_ job: Job) {
-        guard let session = self.session else { return }
         switch job {
         case .load(let number, let plan):
-            session.exchange(.load) { sender in
-                self.phase = .loading(number, LoadStep(plan, floor: self.state.time.last, sender))
-            }
+            self.phase = .loading(number)
+            let step = LoadStep(plan, floor: self.state.time.last, self.connection)
+            self.connection.send { self.loaded(number, step, $0) }
         case .retire(let gateway):
-            self.phase = .retiring(gateway)
-            session.exchange(.retire) { sender in
-                sender.run(.begin)
-                sender.run(.lockBurial, gateway.rawValue)
-                sender.run(.burialRows, gateway.rawValue)
-            }
+            self.phase = .retiring
+            self.connection.run(.begin)
+            self.connection.run(.lockBurial, gateway.rawValue)
+            self.connection.run(.burialRows, gateway.rawValue)
+            self.connection.send { self.retirementRead(gateway, $0) }
         }
     }
 
     /// Writes the engine's changes of the open transaction, and commits.
     func commit(_ writes: ClusterWrites) {
-        guard case .open(let open) = self.phase, let session = self.session, let gateway = self.gateway else { return }
+        guard case .open(let open) = self.phase, let gateway = self.gateway else { return }
         self.mark += 1
         let counters = self.counters.adding(writes.counts)
         let mark = WriteMark(
@@ -191,25 +163,24 @@ final class CommitLink: StoreLink {
             moment: open.now,
             order: self.state.nextOrder()
         )
-        session.exchange(.commit) { sender in
-            var step = WriteStep(
-                writes,
-                versions: open.versions,
-                now: open.now,
-                holder: gateway,
-                sender
-            )
-            step.appendOwn(counters, writes.rejections, mark)
-            let commit = Commit(
-                number: open.number,
-                gateway: gateway,
-                mark: self.mark,
-                counters: counters,
-                endedPlace: step.endedPlace,
-                ended: writes.endedWakes
-            )
-            self.phase = .committing(commit)
-        }
+        var step = WriteStep(
+            writes,
+            versions: open.versions,
+            now: open.now,
+            holder: gateway,
+            self.connection
+        )
+        step.appendOwn(counters, writes.rejections, mark)
+        let commit = Commit(
+            number: open.number,
+            gateway: gateway,
+            mark: self.mark,
+            counters: counters,
+            endedPlace: step.endedPlace,
+            ended: writes.endedWakes
+        )
+        self.phase = .committing(commit)
+        self.connection.send { self.committed(commit, $0) }
     }
 
     /// Rolls back the open transaction without a reply.
@@ -220,35 +191,18 @@ final class CommitLink: StoreLink {
 
     private func rollBack() {
         self.phase = .idle
-        self.session?.exchange(.rollback) { sender in sender.run(.rollback) }
+        self.connection.run(.rollback)
+        self.connection.send { _ in }
     }
 
     // MARK: Reading
 
-    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
-        switch (purpose, self.phase) {
-        case (.setUp, _): self.setUpEnded(outcome)
-        case (.load, .loading(let number, let step)): self.loaded(number, step, outcome)
-        case (.blocked, .loading(let number, _)):
-            self.phase = .idle
-            let holder = outcome.results.last.flatMap { $0.count == 1 ? LockHolder($0, 0, 0) : nil }
-            self.state.fail(number, .locked(outcome.failure == nil ? holder : nil))
-        case (.commit, .committing(let commit)): self.committed(commit, outcome)
-        case (.retire, .retiring(let gateway)): self.retirementRead(gateway, outcome)
-        case (.fold, .retiring):
-            if outcome.failure == nil { self.phase = .idle } else { self.rollBack() }
-        case (_, _): ()
-        }
-    }
-
     private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: ExchangeOutcome) {
         if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
             // Locked rows are skipped here, so the lock is on the table.
-            self.session?.exchange(.blocked) { sender in
-                sender.run(.rollback)
-                sender.run(.tableHolder)
-            }
-            return
+            self.connection.run(.rollback)
+            self.connection.run(.tableHolder)
+            return self.connection.send { self.blocked(number, $0) }
         }
         guard outcome.failure == nil, let loaded = step.read(outcome.results) else {
             self.rollBack()
@@ -257,6 +211,12 @@ final class CommitLink: StoreLink {
         let rows = loaded.dated(by: &self.state.time)
         self.phase = .open(Open(number: number, now: rows.now, versions: loaded.versions))
         self.state.replies.append(.loaded(number, rows))
+    }
+
+    private func blocked(_ number: TransactionNumber, _ outcome: ExchangeOutcome) {
+        self.phase = .idle
+        let holder = outcome.results.last.flatMap { $0.count == 1 ? LockHolder($0, 0, 0) : nil }
+        self.state.fail(number, .locked(outcome.failure == nil ? holder : nil))
     }
 
     private func committed(_ commit: Commit, _ outcome: ExchangeOutcome) {
@@ -315,11 +275,12 @@ final class CommitLink: StoreLink {
                 guard refused[topic, default: RefusedCounts()].add(content) else { return self.rollBack() }
             }
         }
-        self.session?.exchange(.fold) { sender in
-            sender.run(.foldCounters, Self.fold(counters, of: gateway))
-            sender.run(.foldRejections, Self.fold(refused, of: gateway))
-            sender.run(.endBurial, gateway.rawValue)
-            sender.run(.commit)
+        self.connection.run(.foldCounters, Self.fold(counters, of: gateway))
+        self.connection.run(.foldRejections, Self.fold(refused, of: gateway))
+        self.connection.run(.endBurial, gateway.rawValue)
+        self.connection.run(.commit)
+        self.connection.send { outcome in
+            if outcome.failure == nil { self.phase = .idle } else { self.rollBack() }
         }
     }
 
@@ -338,39 +299,38 @@ final class CommitLink: StoreLink {
         let reason: ClusterFailure = self.state.isAttached ? .conflict : .refused(self.failure ?? .unknown)
         self.endJob(reason)
         self.close()
-        self.retryAt = self.pause.next()
+        self.connection.pauseBeforeRetry()
     }
 
     private func endJob(_ reason: ClusterFailure) {
         switch self.phase {
-        case .loading(let number, _): self.state.fail(number, reason)
+        case .loading(let number): self.state.fail(number, reason)
         case .open(let open): self.state.fail(open.number, reason)
         case .committing(let commit): self.doubt = commit
-        case .closed, .connecting, .idle, .retiring: ()
+        case .unready, .idle, .retiring: ()
         }
     }
 
     /// Ends the work because the store was detached. Only a commit in progress may still complete.
     func detached(_ error: StoreError) {
-        if case .committing = self.phase {
+        if self.isCommitting {
             self.answerDeadline = SystemClock.monotonic + self.state.settings.silenceMilliseconds
             return
         }
         self.endJob(.refused(error))
         self.close()
-        self.retryAt = 0
+        self.connection.retryAt = 0
     }
 
     /// Closes an idle connection of a gateway that is no longer attached.
     func closeIfDetached() {
-        guard self.state.number != self.gateway, case .idle = self.phase else { return }
-        self.close()
+        if self.isIdle, self.state.number != self.gateway { self.close() }
     }
 
     /// Closes the connection.
     func close() {
-        self.session = nil
-        self.phase = .closed
+        self.connection.close()
+        self.phase = .unready
         self.answerDeadline = nil
     }
 }

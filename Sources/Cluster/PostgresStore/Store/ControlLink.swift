@@ -8,22 +8,6 @@ import Wire
 ///
 /// It writes no devices and waits only briefly for locks, because a gateway with a late heartbeat loses its number.
 final class ControlLink: StoreLink {
-    enum Purpose {
-        case greet, schemaFind, schemaRead, schemaLock, schemaReadLocked, schemaLockHolder, schemaMake, enter, register
-        case beat, sweep, report, fenceMasked, news, leave
-    }
-
-    private enum State {
-        /// Not connected. Can move to: connecting.
-        case closed
-        /// Connecting, and acquiring the number. Can move to: working, closed.
-        case attaching
-        /// Can move to: leaving, closed.
-        case working
-        /// Can move to: closed.
-        case leaving
-    }
-
     /// An event for the store.
     enum Event {
         /// The number was acquired, with the initial state of the gateway.
@@ -38,15 +22,14 @@ final class ControlLink: StoreLink {
     private static let numberAttemptsMax = 1000
 
     private let state: StoreState
-    private(set) var session: Session<Purpose, ControlStatement>?
-    private var phase = State.closed
+    let connection: StoreConnection<ControlStatement>
+    /// The number, from the end of attaching until it is released or lost; nil otherwise.
     private var number: GatewayNumber?
     private var gracePeriodMilliseconds = StoreSettings.answerMilliseconds
     private var nextBeat: Int64 = 0
     private(set) var topics: [String] = []
-    /// The version that was last read of each shared value, by name.
-    private var valueVersions: [String: Int64] = [:]
-    private(set) var values: [String: [UInt8]] = [:]
+    /// The version and content that were last read of each shared value, by name.
+    private var values: [String: (version: Int64, content: [UInt8])] = [:]
     private var isReporting = false
     private var isReadingNews = false
     /// True if topics or values have changed since the current read began.
@@ -57,18 +40,15 @@ final class ControlLink: StoreLink {
 
     init(_ state: StoreState) {
         self.state = state
+        self.connection = StoreConnection(state)
     }
 
-    var isClosed: Bool { if case .closed = self.phase { true } else { false } }
-    private var isWorking: Bool { if case .working = self.phase { true } else { false } }
+    /// The contents of the shared values, by name.
+    var contents: [String: [UInt8]] { self.values.mapValues(\.content) }
 
-    var nextMoment: Int64? {
-        switch self.phase {
-        case .closed: nil
-        case .working: self.nextBeat
-        case .attaching, .leaving: self.session?.server.deadline
-        }
-    }
+    var mayConnect: Bool { !self.state.isStopping }
+
+    var nextWork: Int64? { self.number == nil ? nil : self.nextBeat }
 
     /// Returns the events since the last call, in order.
     func takeEvents() -> [Event] {
@@ -78,91 +58,70 @@ final class ControlLink: StoreLink {
 
     // MARK: Attaching
 
-    /// Starts to attach the store.
-    func connect() {
-        self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
-        self.session = Session(
-            self.state,
-            SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds)
-        )
-        self.phase = .attaching
+    var settings: [PostgresSetting] {
+        SessionSetup.control(silenceMilliseconds: self.state.settings.silenceMilliseconds)
     }
 
-    private var serverName: String { self.session?.server.server ?? "the server" }
+    private var serverName: String { self.connection.server?.server ?? "the server" }
 
     func connected() {
-        guard let session = self.session else { return }
-        guard session.server.version >= 150_000 else {
-            return self.end(StoreError(server: self.serverName, oldServer: session.server.version))
+        guard let server = self.connection.server else { return }
+        guard server.version >= 150_000 else {
+            return self.end(StoreError(server: self.serverName, oldServer: server.version))
         }
-        session.exchange(.greet) { sender in
-            sender.query(
-                """
-                SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
-                    current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (SELECT FROM pg_stat_replication),
-                    pg_backend_pid(), current_setting('idle_session_timeout', true) IS NOT DISTINCT FROM '0'
-                """
-            )
-        }
+        self.connection.query(
+            """
+            SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean,
+                current_setting('synchronous_standby_names') <> '' AND NOT EXISTS (SELECT FROM pg_stat_replication),
+                pg_backend_pid(), current_setting('idle_session_timeout', true) IS NOT DISTINCT FROM '0'
+            """
+        )
+        self.sendStep { self.greeted($0) }
     }
 
-    private func attachStepEnded(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
-        guard let session = self.session else { return }
-        if let failure = outcome.failure {
-            if case .schemaLock = purpose, failure.kind == .lockNotAvailable { return self.findSchemaLockHolder() }
-            if case .schemaMake = purpose, failure.kind == .lockNotAvailable {
-                return self.end(
-                    StoreError(
-                        message: "Another session has locked a table that this version of WakeGate changes. End its "
-                            + "transaction (pg_stat_activity), and start the gateway again."
-                    ),
-                    isOfServer: false
-                )
-            }
-            return self.ended(failure)
-        }
-        switch purpose {
-        case .greet: self.greeted(outcome)
-        case .schemaFind:
-            guard outcome.results.last?.flag(0, 0) == true else { return self.lockSchema() }
-            session.exchange(.schemaRead) { $0.query("SELECT version, oldest FROM wakegate.meta") }
-        case .schemaRead: self.schemaRead(outcome, isLocked: false)
-        case .schemaLock:
-            guard outcome.results.last?.flag(0, 0) == true else { return self.makeSchema(from: 0) }
-            session.exchange(.schemaReadLocked) { $0.query("SELECT version, oldest FROM wakegate.meta") }
-        case .schemaReadLocked: self.schemaRead(outcome, isLocked: true)
-        case .schemaLockHolder:
-            let holder = outcome.results.last.flatMap { $0.count > 0 ? $0.text(0, 0) : nil }
-            self.end(StoreError(server: self.serverName, schemaLockedBy: holder ?? "it has ended since"))
-        case .schemaMake: self.schemaMade(outcome)
-        case .enter: self.register(outcome)
-        case .register: self.registered(outcome)
-        default: ()
+    /// Sends a step of attaching.
+    ///
+    /// - `locked`: called if a lock was not available; nil if this ends the connection, as any other failure does.
+    /// - `next`: called with the results.
+    private func sendStep(locked: (() -> Void)? = nil, _ next: @escaping (ExchangeOutcome) -> Void) {
+        self.connection.send { outcome in
+            guard let failure = outcome.failure else { return next(outcome) }
+            if let locked, failure.kind == .lockNotAvailable { return locked() }
+            self.ended(failure)
         }
     }
 
     private func greeted(_ outcome: ExchangeOutcome) {
-        guard let session = self.session, let row = outcome.results.last, row.count == 1 else {
+        guard let server = self.connection.server, let row = outcome.results.last, row.count == 1 else {
             return self.ended(.unexpectedAnswer)
         }
         // A pool assigns its own backend numbers, and drops the settings that clients request.
-        guard row.int32(0, 2) == session.server.backend, !row.flag(0, 3) else {
+        guard row.int32(0, 2) == server.backend, !row.flag(0, 3) else {
             return self.end(StoreError(poolAt: self.serverName))
         }
         guard !row.flag(0, 0) else { return self.end(StoreError(readOnlyServer: self.serverName)) }
         // A commit of the gateway would wait for a standby, even after this process has ended.
         guard !row.flag(0, 1) else { return self.end(StoreError(serverWithoutStandby: self.serverName)) }
-        self.state.firstHost = session.server.hostIndex
-        session.exchange(.schemaFind) { $0.query("SELECT to_regclass('wakegate.meta') IS NOT NULL") }
+        self.state.firstHost = server.hostIndex
+        self.connection.query(Self.hasSchema)
+        self.sendStep { self.schemaFound($0, isLocked: false) }
     }
 
     // MARK: The tables
+
+    private static let hasSchema = "SELECT to_regclass('wakegate.meta') IS NOT NULL"
+
+    private func schemaFound(_ outcome: ExchangeOutcome, isLocked: Bool) {
+        guard outcome.results.last?.flag(0, 0) == true else { return self.makeSchema(from: 0, isLocked: isLocked) }
+        self.connection.query("SELECT version, oldest FROM wakegate.meta")
+        self.sendStep { self.schemaRead($0, isLocked: isLocked) }
+    }
 
     private func schemaRead(_ outcome: ExchangeOutcome, isLocked: Bool) {
         guard let row = outcome.results.last, row.count == 1 else { return self.ended(.unexpectedAnswer) }
         switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
         case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
-        case .older(let found): if isLocked { self.makeSchema(from: found) } else { self.lockSchema() }
+        case .older(let found): self.makeSchema(from: found, isLocked: isLocked)
         case .current: self.checkRights(isLocked: isLocked)
         }
     }
@@ -171,47 +130,57 @@ final class ControlLink: StoreLink {
     /// tables takes no lock, because any role that may connect could hold it.
     private func lockSchema() {
         self.gracePeriodMilliseconds = StoreSettings.schemaMilliseconds
-        self.session?.exchange(.schemaLock) { sender in
-            sender.query("BEGIN")
-            sender.query("SET LOCAL lock_timeout = \(self.state.settings.schemaLockMilliseconds)")
-            sender.query("SELECT pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.schema))")
-            sender.query("SELECT to_regclass('wakegate.meta') IS NOT NULL")
-        }
+        self.connection.query("BEGIN")
+        self.connection.query("SET LOCAL lock_timeout = \(self.state.settings.schemaLockMilliseconds)")
+        self.connection.query("SELECT pg_advisory_xact_lock(\(AdvisoryLock.others), \(AdvisoryLock.schema))")
+        self.connection.query(Self.hasSchema)
+        self.sendStep(locked: self.findSchemaLockHolder) { self.schemaFound($0, isLocked: true) }
     }
 
     /// Queries the session that has held the lock for too long.
     private func findSchemaLockHolder() {
         self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
-        self.session?.exchange(.schemaLockHolder) { sender in
-            sender.query("ROLLBACK")
-            sender.query(
-                """
-                SELECT format('pid %s, role %s, application %L', a.pid, a.usename, a.application_name)
-                FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
-                WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
-                    AND l.classid = \(AdvisoryLock.others)::oid AND l.objid = \(AdvisoryLock.schema)::oid
-                    AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1
-                """
+        self.connection.query("ROLLBACK")
+        self.connection.query(
+            """
+            SELECT format('pid %s, role %s, application %L', a.pid, a.usename, a.application_name)
+            FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+            WHERE l.locktype = 'advisory' AND l.objsubid = 2 AND l.granted
+                AND l.classid = \(AdvisoryLock.others)::oid AND l.objid = \(AdvisoryLock.schema)::oid
+                AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database()) LIMIT 1
+            """
+        )
+        self.sendStep { outcome in
+            let holder = outcome.results.last.flatMap { $0.count > 0 ? $0.text(0, 0) : nil }
+            self.end(StoreError(server: self.serverName, schemaLockedBy: holder ?? "it has ended since"))
+        }
+    }
+
+    /// Creates or upgrades the tables under the lock, which is taken before.
+    ///
+    /// - Parameter found: the version of the existing tables; 0 for none.
+    private func makeSchema(from found: Int32, isLocked: Bool) {
+        guard isLocked else { return self.lockSchema() }
+        // A schema change that is waiting for a lock blocks all writers of the table, so it gives up soon.
+        if found > 0 { self.connection.query("SET LOCAL lock_timeout = '1s'") }
+        for statement in Schema.statements(from: found) { self.connection.query(statement) }
+        self.checkRights(isLocked: true)
+    }
+
+    /// - Parameter isLocked: true if the transaction with the lock is in progress, which this commits.
+    private func checkRights(isLocked: Bool) {
+        if isLocked { self.connection.query("COMMIT") }
+        self.connection.query(Self.rights)
+        let locked = {
+            self.end(
+                StoreError(
+                    message: "Another session has locked a table that this version of WakeGate changes. End its "
+                        + "transaction (pg_stat_activity), and start the gateway again."
+                ),
+                isOfServer: false
             )
         }
-    }
-
-    /// - Parameter found: the version of the existing tables; 0 for none.
-    private func makeSchema(from found: Int32) {
-        self.session?.exchange(.schemaMake) { sender in
-            // A schema change that is waiting for a lock blocks all writers of the table, so it gives up soon.
-            if found > 0 { sender.query("SET LOCAL lock_timeout = '1s'") }
-            for statement in Schema.statements(from: found) { sender.query(statement) }
-            sender.query("COMMIT")
-            sender.query(Self.rights)
-        }
-    }
-
-    private func checkRights(isLocked: Bool) {
-        self.session?.exchange(.schemaMake) { sender in
-            if isLocked { sender.query("COMMIT") }
-            sender.query(Self.rights)
-        }
+        self.sendStep(locked: locked) { self.rightsRead($0) }
     }
 
     /// A query for the role, and for the tables that it may not read and write.
@@ -222,7 +191,7 @@ final class ControlLink: StoreLink {
             AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
         """
 
-    private func schemaMade(_ outcome: ExchangeOutcome) {
+    private func rightsRead(_ outcome: ExchangeOutcome) {
         self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         guard let rights = outcome.results.last, rights.count == 1 else {
             return self.ended(.unexpectedAnswer)
@@ -234,20 +203,19 @@ final class ControlLink: StoreLink {
                 isOfServer: false
             )
         }
-        self.session?.exchange(.enter) { sender in
-            sender.prepareAll(clock: self.state.settings.clock)
-            sender.run(.durable)
-            sender.query("SELECT FROM wakegate.meta FOR UPDATE")
-            sender.run(.keepTime, self.state.time.last.milliseconds)
-            // Any role that may connect can lock future numbers, so skip locked numbers.
-            sender.query(
-                """
-                SELECT n FROM (SELECT nextval('wakegate.gateway_number')::integer AS n
-                    FROM generate_series(1, \(Self.numberAttemptsMax)) OFFSET 0) numbers
-                WHERE pg_try_advisory_lock(\(AdvisoryLock.gateways), n) LIMIT 1
-                """
-            )
-        }
+        self.connection.prepareAll()
+        self.connection.run(.durable)
+        self.connection.query("SELECT FROM wakegate.meta FOR UPDATE")
+        self.connection.run(.keepTime, self.state.time.last.milliseconds)
+        // Any role that may connect can lock future numbers, so skip locked numbers.
+        self.connection.query(
+            """
+            SELECT n FROM (SELECT nextval('wakegate.gateway_number')::integer AS n
+                FROM generate_series(1, \(Self.numberAttemptsMax)) OFFSET 0) numbers
+            WHERE pg_try_advisory_lock(\(AdvisoryLock.gateways), n) LIMIT 1
+            """
+        )
+        self.sendStep { self.register($0) }
     }
 
     private func register(_ outcome: ExchangeOutcome) {
@@ -255,54 +223,51 @@ final class ControlLink: StoreLink {
             return self.end(StoreError(server: self.serverName, lockedNumbers: Self.numberAttemptsMax))
         }
         let number = row.int32(0, 0)
-        self.number = GatewayNumber(rawValue: number)
         let clock = self.state.settings.clock
-        self.session?.exchange(.register) { sender in
-            sender.run(.durable)
-            sender.query(
-                """
-                INSERT INTO wakegate.gateway (number, schema, since, reported_at, report, alive)
-                SELECT \(number), \(Schema.version), c, c, '', true FROM (SELECT \(clock) AS c) clock
-                """
-            )
-            sender.query(
-                """
-                INSERT INTO wakegate.connection (gateway, connection, alive)
-                SELECT \(number), i, true FROM generate_series(1, \(self.state.settings.connections)) i
-                """
-            )
-            if !self.topics.isEmpty {
-                // A server that replaced the primary without a synchronous standby may lack the latest topics. The
-                // engine still uses their numbers, so they must stay free of other topics.
-                sender.run(.lockTopics)
-                sender.run(.addTopics, PostgresList(self.topics))
-            }
-            sender.run(.topicsFrom, Int32(0))
-            sender.run(.valuesChanged, PostgresList([String]()), PostgresList([Int64]()))
-            sender.query("SELECT coalesce(max(moment), 0)::bigint FROM wakegate.connection")
-            sender.run(.clock)
+        self.connection.run(.durable)
+        self.connection.query(
+            """
+            INSERT INTO wakegate.gateway (number, schema, since, reported_at, report, alive)
+            SELECT \(number), \(Schema.version), c, c, '', true FROM (SELECT \(clock) AS c) clock
+            """
+        )
+        self.connection.query(
+            """
+            INSERT INTO wakegate.connection (gateway, connection, alive)
+            SELECT \(number), i, true FROM generate_series(1, \(self.state.settings.connections)) i
+            """
+        )
+        if !self.topics.isEmpty {
+            // A server that replaced the primary without a synchronous standby may lack the latest topics. The
+            // engine still uses their numbers, so they must stay free of other topics.
+            self.connection.run(.lockTopics)
+            self.connection.run(.addTopics, PostgresList(self.topics))
         }
+        self.connection.run(.topicsFrom, Int32(0))
+        self.connection.run(.valuesChanged, PostgresList([String]()), PostgresList([Int64]()))
+        self.connection.query("SELECT coalesce(max(moment), 0)::bigint FROM wakegate.connection")
+        self.connection.run(.clock)
+        self.sendStep { self.registered(GatewayNumber(rawValue: number), $0) }
     }
 
-    private func registered(_ outcome: ExchangeOutcome) {
+    private func registered(_ number: GatewayNumber, _ outcome: ExchangeOutcome) {
         let results = outcome.results.suffix(4)
-        guard results.count == 4, let clock = results.last, clock.count == 1, let number = self.number else {
+        guard results.count == 4, let clock = results.last, clock.count == 1 else {
             return self.ended(.unexpectedAnswer)
         }
         let first = results.startIndex
         self.topics = []
         self.values = [:]
-        self.valueVersions = [:]
         _ = self.takeTopics(results[first])
         _ = self.takeValues(results[first + 1])
         self.state.time.reached(results[first + 2].int64(0, 0))
         let now = self.state.time.moment(wall: clock.int64(0, 0), shift: clock.int64(0, 1), rows: 0)
-        self.phase = .working
+        self.number = number
         self.nextBeat = 0
         let attachment = Attachment(
             number: number,
             topics: self.topics,
-            values: self.values,
+            values: self.contents,
             now: now,
             wall: PolicyTime.wall(now, shift: clock.int64(0, 1))
         )
@@ -312,124 +277,104 @@ final class ControlLink: StoreLink {
     // MARK: Working
 
     /// Sends a heartbeat if one is due, and ends the connection if an answer is overdue.
-    func timePassed(_ now: Int64) {
-        guard let session = self.session else { return }
-        if let since = session.waitsSince, now - since >= self.gracePeriodMilliseconds {
+    func workIfDue(_ now: Int64) {
+        if let since = self.connection.waitsSince, now - since >= self.gracePeriodMilliseconds {
             return self.end(StoreError(silentServer: self.serverName, seconds: self.gracePeriodMilliseconds / 1000))
         }
-        guard self.isWorking, now >= self.nextBeat else { return }
+        guard let number = self.number, now >= self.nextBeat else { return }
         self.nextBeat = now + StoreSettings.heartbeatMilliseconds
-        self.beat()
+        self.beat(number)
     }
 
-    private func beat() {
-        guard let number = self.number else { return }
-        self.session?.exchange(.beat) { sender in
-            sender.run(.durability)
-            sender.run(.light)
-            sender.run(.fence, number.rawValue)
-            sender.run(.keepTime, self.state.time.last.milliseconds)
-            sender.run(.raiseOldest)
-            sender.run(.forget)
-        }
+    private func beat(_ number: GatewayNumber) {
+        self.connection.run(.durability)
+        self.connection.run(.light)
+        self.connection.run(.fence, number.rawValue)
+        self.connection.run(.keepTime, self.state.time.last.milliseconds)
+        self.connection.run(.raiseOldest)
+        self.connection.run(.forget)
+        self.connection.send { self.beatAnswered($0) }
         self.sweep()
         self.readNews()
     }
 
     /// Deletes wakes that ended long ago, in small batches.
     private func sweep() {
-        self.session?.exchange(.sweep) { sender in
-            sender.run(.light)
-            let end = self.state.time.last.milliseconds - StoreSettings.wakeMemoryMilliseconds
-            sender.run(.sweepWakes, end, StoreSettings.sweepCountMax)
+        let end = self.state.time.last.milliseconds - StoreSettings.wakeMemoryMilliseconds
+        self.connection.run(.light)
+        self.connection.run(.sweepWakes, end, StoreSettings.sweepCountMax)
+        self.connection.send { outcome in
+            let count = outcome.failure == nil ? outcome.results.last?.affectedCount ?? 0 : 0
+            if self.number != nil, count == StoreSettings.sweepCountMax { self.sweep() }
         }
     }
 
     /// Reads topics and values that other gateways have added.
     func readNews() {
-        guard self.isWorking else { return }
+        guard self.number != nil else { return }
         guard !self.isReadingNews else {
             self.hasMoreNews = true
             return
         }
         self.isReadingNews = true
-        self.session?.exchange(.news) { sender in
-            sender.run(.topicsFrom, Int32(self.topics.count))
-            let known = Array(self.valueVersions)
-            sender.run(.valuesChanged, PostgresList(known.map(\.key)), PostgresList(known.map(\.value)))
-        }
+        let known = self.values.map { ($0.key, $0.value.version) }
+        self.connection.run(.topicsFrom, Int32(self.topics.count))
+        self.connection.run(.valuesChanged, PostgresList(known.map(\.0)), PostgresList(known.map(\.1)))
+        self.connection.send { self.newsRead($0) }
     }
 
     /// Writes the gateway's report, and reads the state of the cluster.
     func report(_ report: GatewayReport) {
-        guard self.isWorking, !self.isReporting, let number = self.number else { return }
+        guard let number = self.number, !self.isReporting else { return }
         self.isReporting = true
-        self.session?.exchange(.report) { sender in
-            sender.run(.light)
-            sender.run(.report, number.rawValue, report.stored())
-            for statement in [ControlStatement.clock, .members, .dead, .ready, .nextDue, .totals] {
-                sender.run(statement)
-            }
+        self.connection.run(.light)
+        self.connection.run(.report, number.rawValue, report.stored())
+        for statement in [ControlStatement.clock, .members, .dead, .ready, .nextDue, .totals] {
+            self.connection.run(statement)
         }
+        self.connection.send { self.reported($0) }
     }
 
     /// Reads the table of topics after this gateway has added some.
     func topicsMade(_ rows: PostgresRows) {
-        guard self.isWorking else { return }
+        guard self.number != nil else { return }
         _ = self.takeTopics(rows)
         self.state.replies.append(.topics(self.topics))
     }
 
     /// Records a shared value that this gateway has stored.
     func valueStored(_ name: String, _ content: [UInt8], version: Int64) {
-        guard self.isWorking else { return }
+        guard self.number != nil else { return }
         self.state.replies.append(.value(name: name, content))
-        guard let known = self.valueVersions[name], known > version else {
-            self.valueVersions[name] = version
-            self.values[name] = content
+        guard let known = self.values[name], known.version > version else {
+            self.values[name] = (version, content)
             return
         }
         // Another gateway has stored a later version, which was already read.
-        self.state.replies.append(.value(name: name, self.values[name] ?? []))
+        self.state.replies.append(.value(name: name, known.content))
     }
 
     /// Marks as dead the gateways whose locks are held by sessions of roles that may not write the tables.
     private func fenceMasked() {
         guard let number = self.number else { return }
-        self.session?.exchange(.fenceMasked) { sender in
-            sender.run(.light)
-            sender.query("SELECT set_config('lock_timeout', '300', true)")
-            sender.run(.fenceMasked, number.rawValue)
-        }
+        self.connection.run(.light)
+        self.connection.query("SELECT set_config('lock_timeout', '300', true)")
+        self.connection.run(.fenceMasked, number.rawValue)
+        self.connection.send { _ in }
     }
 
     /// Releases the number.
     func leave() {
-        guard self.isWorking, let number = self.number else {
+        guard let number = self.number else {
             self.events.append(.left)
             return
         }
-        self.phase = .leaving
-        self.session?.exchange(.leave) { sender in sender.run(.leave, number.rawValue) }
+        self.number = nil
+        self.connection.run(.leave, number.rawValue)
+        self.connection.send { _ in self.events.append(.left) }
     }
 
     // MARK: Reading
-
-    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
-        if case .attaching = self.phase { return self.attachStepEnded(purpose, outcome) }
-        switch purpose {
-        case .beat: self.beatAnswered(outcome)
-        case .sweep:
-            let count = outcome.failure == nil ? outcome.results.last?.affectedCount ?? 0 : 0
-            if self.isWorking, count == StoreSettings.sweepCountMax { self.sweep() }
-        case .report:
-            self.isReporting = false
-            self.reported(outcome)
-        case .news: self.newsRead(outcome)
-        case .leave: self.events.append(.left)
-        default: ()
-        }
-    }
 
     private func beatAnswered(_ outcome: ExchangeOutcome) {
         if let row = outcome.results.first, row.count == 1 { self.durabilityRead(row.text(0, 0), row.flag(0, 1)) }
@@ -461,8 +406,8 @@ final class ControlLink: StoreLink {
         }
         guard outcome.failure == nil, outcome.results.count == 2 else { return }
         if self.takeTopics(outcome.results[0]) { self.state.replies.append(.topics(self.topics)) }
-        for name in self.takeValues(outcome.results[1]) {
-            self.state.replies.append(.value(name: name, self.values[name] ?? []))
+        for (name, content) in self.takeValues(outcome.results[1]) {
+            self.state.replies.append(.value(name: name, content))
         }
     }
 
@@ -476,17 +421,17 @@ final class ControlLink: StoreLink {
         return isLonger
     }
 
-    /// - Returns: the names of the values read.
-    private func takeValues(_ rows: PostgresRows) -> [String] {
+    /// - Returns: the values read.
+    private func takeValues(_ rows: PostgresRows) -> [(name: String, content: [UInt8])] {
         (0..<rows.count).map { row in
-            let name = rows.text(row, 0)
-            self.valueVersions[name] = rows.int64(row, 1)
-            self.values[name] = rows.bytes(row, 2).array
-            return name
+            let (name, content) = (rows.text(row, 0), rows.bytes(row, 2).array)
+            self.values[name] = (rows.int64(row, 1), content)
+            return (name, content)
         }
     }
 
     private func reported(_ outcome: ExchangeOutcome) {
+        self.isReporting = false
         if let failure = outcome.failure {
             // If another session has locked this gateway's row, the report is repeated in a second.
             if !failure.isConflict { self.ended(failure) }
@@ -509,8 +454,8 @@ final class ControlLink: StoreLink {
     /// - `isOfServer`: true if another server may succeed.
     private func end(_ error: StoreError, isOfServer: Bool = true) {
         // Try a server that has just failed last, because each dead server costs a timeout.
-        if isOfServer, let session = self.session, session.isReady {
-            self.state.firstHost = session.server.hostIndex + 1
+        if isOfServer, self.connection.isReady, let server = self.connection.server {
+            self.state.firstHost = server.hostIndex + 1
         }
         self.close()
         self.events.append(.ended(error))
@@ -518,8 +463,8 @@ final class ControlLink: StoreLink {
 
     /// Closes the connection, which releases the number.
     func close() {
-        self.session = nil
-        self.phase = .closed
+        self.connection.close()
+        self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         self.number = nil
         self.isReporting = false
         self.isReadingNews = false

@@ -26,23 +26,23 @@ struct LoadStep {
     /// Sends the statements that lock and read rows.
     ///
     /// - `floor`: the latest policy time known to this gateway.
-    init(_ plan: LoadPlan, floor: Instant, _ sender: SessionSender<CommitStatement>) {
+    init(_ plan: LoadPlan, floor: Instant, _ connection: StoreConnection<CommitStatement>) {
         self.skippedCount = 1
         self.passesOverLocked = plan.passesOverLocked
-        sender.run(.begin)
-        self.appendNamed(plan, sender)
-        self.appendSelection(plan, floor, sender)
-        sender.run(.clock)
+        connection.run(.begin)
+        self.appendNamed(plan, connection)
+        self.appendSelection(plan, floor, connection)
+        connection.run(.clock)
         self.parts.append(.clock)
     }
 
     /// Sends the statements that read rows for a query.
-    init(_ plan: ReadPlan, _ sender: SessionSender<QuestionStatement>) {
+    init(_ plan: ReadPlan, _ connection: StoreConnection<QuestionStatement>) {
         self.skippedCount = 0
         self.passesOverLocked = true
-        self.appendNamed(plan, sender)
-        self.appendSelection(plan, sender)
-        sender.run(.clock)
+        self.appendNamed(plan, connection)
+        self.appendSelection(plan, connection)
+        connection.run(.clock)
         self.parts.append(.clock)
     }
 
@@ -54,50 +54,50 @@ struct LoadStep {
     /// The minimum number of groups for each name or pattern, even if the total then exceeds `groupsMax`.
     private static let groupsOfRangeMin = 8
 
-    private mutating func appendNamed(_ plan: LoadPlan, _ sender: SessionSender<CommitStatement>) {
+    private mutating func appendNamed(_ plan: LoadPlan, _ connection: StoreConnection<CommitStatement>) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
         let tokens = PostgresList(plan.tokens)
         let wakes = PostgresList(plan.wakes)
         self.parts.append(.devices)
         if plan.passesOverLocked {
-            sender.run(.lockFreeTokens, tokens, wakes)
-            sender.run(.passedOver, tokens, wakes)
+            connection.run(.lockFreeTokens, tokens, wakes)
+            connection.run(.passedOver, tokens, wakes)
             self.parts.append(.passedOver)
         } else if plan.wakes.isEmpty {
-            sender.run(.lockTokens, tokens)
+            connection.run(.lockTokens, tokens)
         } else {
-            sender.run(.lockTokensAndWakes, tokens, wakes)
+            connection.run(.lockTokensAndWakes, tokens, wakes)
         }
         guard plan.findsLostWakes else { return }
-        sender.run(.lostWakes, tokens, wakes)
+        connection.run(.lostWakes, tokens, wakes)
         self.parts.append(.heldWakes)
     }
 
     private mutating func appendSelection(
         _ plan: LoadPlan,
         _ floor: Instant,
-        _ sender: SessionSender<CommitStatement>
+        _ connection: StoreConnection<CommitStatement>
     ) {
         switch plan.selection {
         case .none: ()
         case .due(let countMax):
-            sender.run(.lockDue, floor.milliseconds, Int32(clamping: countMax))
+            connection.run(.lockDue, floor.milliseconds, Int32(clamping: countMax))
             self.parts.append(.selected(countMax: countMax))
-        case .ready(let ready): self.append(ready, sender)
+        case .ready(let ready): self.append(ready, connection)
         case .wakes(let gateway, let countMax):
             let parameters = PostgresParameters(gateway.rawValue, Int32(clamping: countMax))
-            sender.run(.lockHolder, parameters)
+            connection.run(.lockHolder, parameters)
             self.parts.append(.selected(countMax: countMax))
-            sender.run(.wakesOfHolder, parameters)
+            connection.run(.wakesOfHolder, parameters)
             self.parts.append(.heldWakes)
         }
     }
 
-    private mutating func append(_ plan: ReadyPlan, _ sender: SessionSender<CommitStatement>) {
+    private mutating func append(_ plan: ReadyPlan, _ connection: StoreConnection<CommitStatement>) {
         let (topic, countMax) = (Int32(bitPattern: plan.topic.rawValue), Int32(clamping: plan.countMax))
         self.parts.append(.selected(countMax: plan.countMax))
         if plan.takesPushes, plan.tasks.isEmpty, plan.sessions.isEmpty, plan.devices.isEmpty {
-            return sender.run(.lockReadyPushes, topic, countMax)
+            return connection.run(.lockReadyPushes, topic, countMax)
         }
         let (tasks, sessions) = (NamePatterns(plan.tasks), NamePatterns(plan.sessions))
         var parameters = PostgresParameters(
@@ -113,21 +113,21 @@ struct LoadStep {
         guard !plan.devices.isEmpty else {
             let ranges = 3 * plan.tasks.count + plan.sessions.count
             parameters.append(Int32(clamping: max(Self.groupsOfRangeMin, Self.groupsMax / max(1, ranges))))
-            return sender.run(.lockReady, parameters)
+            return connection.run(.lockReady, parameters)
         }
         parameters.append(PostgresList(plan.devices))
-        sender.run(.lockReadyDevices, parameters)
+        connection.run(.lockReadyDevices, parameters)
     }
 
     // MARK: Reading
 
-    private mutating func appendNamed(_ plan: ReadPlan, _ sender: SessionSender<QuestionStatement>) {
+    private mutating func appendNamed(_ plan: ReadPlan, _ connection: StoreConnection<QuestionStatement>) {
         guard !plan.tokens.isEmpty || !plan.wakes.isEmpty else { return }
-        sender.run(.readTokens, PostgresList(plan.tokens), PostgresList(plan.wakes))
+        connection.run(.readTokens, PostgresList(plan.tokens), PostgresList(plan.wakes))
         self.parts.append(.devices)
     }
 
-    private mutating func appendSelection(_ plan: ReadPlan, _ sender: SessionSender<QuestionStatement>) {
+    private mutating func appendSelection(_ plan: ReadPlan, _ connection: StoreConnection<QuestionStatement>) {
         func bytes(_ token: DeviceToken?) -> [UInt8] { token?.withBytes(\.array) ?? [] }
         var parameters = PostgresParameters()
         switch plan.selection {
@@ -136,19 +136,19 @@ struct LoadStep {
             parameters.append(topic.map { Int32(bitPattern: $0.rawValue) })
             parameters.append(bytes(after))
             parameters.append(Int32(clamping: countMax))
-            sender.run(.readTasks, parameters)
+            connection.run(.readTasks, parameters)
             self.parts.append(.slice(countMax: countMax))
         case .inOrder(nil, let after, let countMax):
-            sender.run(.readInOrder, bytes(after), Int32(clamping: countMax))
+            connection.run(.readInOrder, bytes(after), Int32(clamping: countMax))
             self.parts.append(.selected(countMax: countMax))
         case .inOrder(let topics?, let after, let countMax):
-            sender.run(.readTopicsInOrder, bytes(after), Int32(clamping: countMax), Self.list(topics))
+            connection.run(.readTopicsInOrder, bytes(after), Int32(clamping: countMax), Self.list(topics))
             self.parts.append(.slice(countMax: countMax))
         case .pending(let topics, let after, let countMax):
             parameters.append(bytes(after))
             parameters.append(Int32(clamping: countMax))
             parameters.append(topics.map(Self.list))
-            sender.run(.readPending, parameters)
+            connection.run(.readPending, parameters)
             self.parts.append(.slice(countMax: countMax))
         }
     }

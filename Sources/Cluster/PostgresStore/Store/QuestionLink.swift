@@ -19,65 +19,46 @@ final class QuestionLink: StoreLink {
         var isRepeated = false
     }
 
-    enum Purpose {
-        case setUp
-        case read(Job, LoadStep)
-        case count(Job)
-    }
-
     private let state: StoreState
-    private(set) var session: Session<Purpose, QuestionStatement>?
+    let connection: StoreConnection<QuestionStatement>
     /// True if the statements are prepared.
     private var isReady = false
     /// Queries that wait for a connection.
     private var waiting: [Job] = []
     /// Queries that were sent, in order.
     private var sent: [Job] = []
-    private var retryAt: Int64 = 0
-    private var pause = RetryPause()
 
     init(_ state: StoreState) {
         self.state = state
+        self.connection = StoreConnection(state)
     }
 
-    /// The time of the next retry or timeout, on the monotonic clock; nil if there is none.
-    var nextMoment: Int64? {
-        guard let session = self.session else { return self.state.numberToConnect == nil ? nil : self.retryAt }
-        return session.server.deadline ?? self.answerDeadline
-    }
+    /// The time by which the oldest query must be answered.
+    var nextWork: Int64? { self.connection.waitsSince.map { $0 + StoreSettings.questionMilliseconds } }
 
-    private var answerDeadline: Int64? { self.session?.waitsSince.map { $0 + StoreSettings.questionMilliseconds } }
-
-    // MARK: Connecting
-
-    /// Connects if it is time, and handles a deadline that has passed.
-    func timePassed(_ now: Int64) {
-        guard self.session != nil else {
-            if self.state.numberToConnect != nil, now >= self.retryAt { self.connect() }
-            return
-        }
-        guard let deadline = self.answerDeadline, now >= deadline else { return }
+    /// Handles a deadline that has passed.
+    func workIfDue(_ now: Int64) {
+        guard let deadline = self.nextWork, now >= deadline else { return }
         self.ended(PostgresError(kind: .connectionLost, message: "no answer to a question"))
     }
 
-    private func connect() {
-        let settings =
-            SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
+    // MARK: Connecting
+
+    var settings: [PostgresSetting] {
+        SessionSetup.committing(silenceMilliseconds: self.state.settings.silenceMilliseconds)
             + [
                 PostgresSetting("lock_timeout", "\(StoreSettings.questionLockMilliseconds)"),
                 PostgresSetting("statement_timeout", "\(self.state.settings.questionStatementMilliseconds)"),
             ]
-        self.session = Session(self.state, settings)
     }
 
     func connected() {
-        guard let session = self.session, let gateway = self.state.number else { return }
-        session.exchange(.setUp) { sender in
-            // Set this only after connecting, because libpq checks the setting to find a server that accepts writes.
-            sender.query("SET default_transaction_read_only = on")
-            sender.prepareAll(clock: self.state.settings.clock)
-            sender.run(.standing, gateway.rawValue)
-        }
+        guard let gateway = self.state.number else { return }
+        // Set this only after connecting, because libpq checks the setting to find a server that accepts writes.
+        self.connection.query("SET default_transaction_read_only = on")
+        self.connection.prepareAll()
+        self.connection.run(.standing, gateway.rawValue)
+        self.connection.send { self.setUpEnded($0) }
     }
 
     private func setUpEnded(_ outcome: ExchangeOutcome) {
@@ -86,7 +67,7 @@ final class QuestionLink: StoreLink {
             return self.ended(.fenced)
         }
         self.isReady = true
-        self.pause = RetryPause()
+        self.connection.resetPause()
         let waiting = self.waiting
         self.waiting = []
         for job in waiting { self.send(job) }
@@ -101,35 +82,27 @@ final class QuestionLink: StoreLink {
     }
 
     private func send(_ job: Job) {
-        guard let session = self.session else { return }
         self.sent.append(job)
         switch job.subject {
         case .read(let plan):
-            session.exchange({ .read(job, LoadStep(plan, $0)) })
-        case .count(let topics):
-            session.exchange(.count(job)) { sender in
-                var parameters = PostgresParameters()
-                parameters.append(
-                    topics.map { topics in
-                        PostgresList([ConnectionCounters.everyTopic] + topics.map { Int32(bitPattern: $0.rawValue) })
-                    }
-                )
-                sender.run(.count, parameters)
+            let step = LoadStep(plan, self.connection)
+            self.connection.send { outcome in
+                let loaded = step.read(outcome.results)
+                self.answered(job, outcome, loaded.map { .loaded(job.number, $0.dated(by: &self.state.time)) })
             }
+        case .count(let topics):
+            var parameters = PostgresParameters()
+            parameters.append(
+                topics.map { topics in
+                    PostgresList([ConnectionCounters.everyTopic] + topics.map { Int32(bitPattern: $0.rawValue) })
+                }
+            )
+            self.connection.run(.count, parameters)
+            self.connection.send { self.answered(job, $0, self.counted(job.number, $0)) }
         }
     }
 
     // MARK: Reading
-
-    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
-        switch purpose {
-        case .setUp: self.setUpEnded(outcome)
-        case .read(let job, let step):
-            let loaded = step.read(outcome.results)
-            self.answered(job, outcome, loaded.map { .loaded(job.number, $0.dated(by: &self.state.time)) })
-        case .count(let job): self.answered(job, outcome, self.counted(job.number, outcome))
-        }
-    }
 
     /// - `reply`: the reply; nil if the rows do not match the statements.
     private func answered(_ job: Job, _ outcome: ExchangeOutcome, _ reply: ClusterReply?) {
@@ -191,17 +164,17 @@ final class QuestionLink: StoreLink {
         }
         self.sent = []
         if !self.isReady { self.refuse(error) }
-        self.session = nil
         self.isReady = false
-        self.retryAt = self.pause.next()
+        self.connection.close()
+        self.connection.pauseBeforeRetry()
     }
 
     /// Closes the connection and fails every query with this error.
     func close(_ error: StoreError) {
         self.refuse(error)
-        self.session = nil
         self.isReady = false
-        self.retryAt = 0
+        self.connection.close()
+        self.connection.retryAt = 0
     }
 
     private func refuse(_ error: StoreError) {

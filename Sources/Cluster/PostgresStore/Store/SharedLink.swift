@@ -6,12 +6,6 @@ import Platform
 /// A separate connection protects the heartbeat of the control connection from delays. Such delays are a commit that
 /// waits for a standby, a lock of another session, or a flood of notices.
 final class SharedLink: StoreLink {
-    enum Purpose {
-        case listen, notify, checkSenders
-        case topics([String])
-        case storeValue(PendingValue)
-    }
-
     /// A value to share with all gateways.
     typealias PendingValue = (name: String, content: [UInt8])
 
@@ -22,9 +16,7 @@ final class SharedLink: StoreLink {
     private let state: StoreState
     /// The connection that reads shared topics and values.
     private let control: ControlLink
-    private(set) var session: Session<Purpose, ControlStatement>?
-    private var retryAt: Int64 = 0
-    private var pause = RetryPause()
+    let connection: StoreConnection<ControlStatement>
     private var notices = NoticeQueue()
     private var isNotifying = false
     private var senders = NoticeSenders()
@@ -41,36 +33,38 @@ final class SharedLink: StoreLink {
     init(_ state: StoreState, _ control: ControlLink) {
         self.state = state
         self.control = control
+        self.connection = StoreConnection(state)
     }
 
-    private var isWorking: Bool { self.session?.isReady ?? false }
+    private var isWorking: Bool { self.connection.isReady }
 
-    var nextMoment: Int64? {
-        guard let session = self.session else { return self.state.numberToConnect == nil ? nil : self.retryAt }
-        return session.isReady ? self.senders.nextMoment : session.server.deadline
-    }
+    var nextWork: Int64? { self.senders.nextMoment }
 
-    // MARK: Connecting
-
-    /// Connects or checks the senders of notices, if it is time.
-    func timePassed(_ now: Int64) {
-        guard let session = self.session else {
-            guard self.state.numberToConnect != nil, now >= self.retryAt else { return }
-            self.session = Session(self.state, SessionSetup.shared)
-            return
-        }
-        guard session.isReady else { return }
+    /// Checks the senders of notices.
+    func workIfDue(_ now: Int64) {
+        guard self.isWorking else { return }
         self.senders.timePassed(now)
         self.checkSenders()
     }
 
+    // MARK: Connecting
+
+    var settings: [PostgresSetting] { SessionSetup.shared }
+
     func connected() {
-        self.session?.exchange(.listen) { sender in
-            sender.query(SessionSetup.durable)
-            sender.query("LISTEN wakegate")
-        }
+        self.connection.query(SessionSetup.durable)
+        self.connection.query("LISTEN wakegate")
+        self.connection.send { self.listenAnswered($0) }
         self.sendTopics()
         self.sendValue()
+    }
+
+    private func listenAnswered(_ outcome: ExchangeOutcome) {
+        if let failure = outcome.failure { return self.ended(failure) }
+        self.connection.resetPause()
+        // Notices sent before LISTEN were missed.
+        self.control.readNews()
+        self.notify()
     }
 
     /// Refuses all requests, which cannot be sent without a connection.
@@ -94,17 +88,18 @@ final class SharedLink: StoreLink {
     private func sendTopics() {
         guard self.isWorking, !self.isMakingTopics, let names = self.topics else { return }
         self.isMakingTopics = true
-        self.session?.exchange(.topics(names)) { sender in
-            if !names.isEmpty {
-                // A gateway that cannot get the lock adds topics without it; a unique constraint detects equal numbers.
-                sender.query(self.sql(.lockTopics))
-                sender.query(self.sql(.addTopics), PostgresList(names))
-            }
-            sender.query(self.sql(.topicsFrom), Int32(0))
+        if !names.isEmpty {
+            // A gateway that cannot get the lock adds topics without it; a unique constraint detects equal numbers.
+            self.query(.lockTopics)
+            self.query(.addTopics, PostgresList(names))
         }
+        self.query(.topicsFrom, Int32(0))
+        self.connection.send { self.topicsAnswered(names, $0) }
     }
 
-    private func sql(_ statement: ControlStatement) -> String { statement.sql(clock: self.state.settings.clock) }
+    private func query<each Value: PostgresValue>(_ statement: ControlStatement, _ values: repeat each Value) {
+        self.connection.query(self.connection.sql(statement), repeat each values)
+    }
 
     private func topicsAnswered(_ names: [String], _ outcome: ExchangeOutcome) {
         self.isMakingTopics = false
@@ -142,9 +137,8 @@ final class SharedLink: StoreLink {
     private func sendValue() {
         guard self.isWorking, !self.isStoringValue, let value = self.pendingValues.first else { return }
         self.isStoringValue = true
-        self.session?.exchange(.storeValue(value)) { sender in
-            sender.query(self.sql(.storeValue), value.name, value.content)
-        }
+        self.query(.storeValue, value.name, value.content)
+        self.connection.send { self.valueAnswered(value, $0) }
     }
 
     private func valueAnswered(_ value: PendingValue, _ outcome: ExchangeOutcome) {
@@ -186,21 +180,23 @@ final class SharedLink: StoreLink {
             let payload = self.notices.takePayload(sender: number)
         else { return }
         self.isNotifying = true
-        self.session?.exchange(.notify) { sender in
-            sender.query(self.sql(.light))
-            sender.query(self.sql(.notify), payload)
+        self.query(.light)
+        self.query(.notify, payload)
+        self.connection.send { _ in
+            self.isNotifying = false
+            self.notify()
         }
     }
 
     func hear(_ notifications: [PostgresNotification]) {
-        let own = self.session?.server.backend
+        let own = self.connection.server?.backend
         for notification in notifications where notification.sender != own {
             if self.senders.mayHear(notification) { self.hear(notification.payload) }
         }
         guard !self.senders.isFlooded else {
             // Connect again later, because a new session does not receive the notices sent so far.
             self.close()
-            self.retryAt = SystemClock.monotonic + StoreSettings.pauseMilliseconds.upperBound
+            self.connection.retryAt = SystemClock.monotonic + StoreSettings.pauseMilliseconds.upperBound
             return
         }
         self.checkSenders()
@@ -218,9 +214,8 @@ final class SharedLink: StoreLink {
 
     private func checkSenders() {
         guard self.isWorking, let backends = self.senders.takeUnchecked() else { return }
-        self.session?.exchange(.checkSenders) { sender in
-            sender.query(self.sql(.sendersOfGateways), PostgresList(backends))
-        }
+        self.query(.sendersOfGateways, PostgresList(backends))
+        self.connection.send { self.sendersChecked($0) }
     }
 
     private func sendersChecked(_ outcome: ExchangeOutcome) {
@@ -228,25 +223,6 @@ final class SharedLink: StoreLink {
         let trusted = rows.map { rows in (0..<rows.count).map { rows.int32($0, 0) } } ?? []
         for notification in self.senders.checked(trusted: Set(trusted)) { self.hear(notification.payload) }
         self.checkSenders()
-    }
-
-    // MARK: Reading
-
-    func answered(_ purpose: Purpose, _ outcome: ExchangeOutcome) {
-        switch purpose {
-        case .listen:
-            if let failure = outcome.failure { return self.ended(failure) }
-            self.pause = RetryPause()
-            // Notices sent before LISTEN were missed.
-            self.control.readNews()
-            self.notify()
-        case .notify:
-            self.isNotifying = false
-            self.notify()
-        case .checkSenders: self.sendersChecked(outcome)
-        case .topics(let names): self.topicsAnswered(names, outcome)
-        case .storeValue(let value): self.valueAnswered(value, outcome)
-        }
     }
 
     // MARK: Ending
@@ -257,7 +233,7 @@ final class SharedLink: StoreLink {
         let wasConnecting = !self.isWorking
         self.close()
         if wasConnecting { self.refuseAll(StoreError(failure)) }
-        self.retryAt = self.pause.next()
+        self.connection.pauseBeforeRetry()
     }
 
     /// Detaches the store. The engine has refused all unanswered requests or will repeat them.
@@ -267,12 +243,12 @@ final class SharedLink: StoreLink {
         self.topicAttempts = 0
         self.pendingValues = []
         self.notices.removeAll()
-        self.retryAt = 0
+        self.connection.retryAt = 0
     }
 
     /// Closes the connection.
     func close() {
-        self.session = nil
+        self.connection.close()
         self.isNotifying = false
         self.isMakingTopics = false
         self.isStoringValue = false

@@ -15,10 +15,8 @@ final class StoreThread {
     private var waiting: [CommitLink.Job] = []
     /// The attachment to report to the engine once every connection is ready.
     private var attachment: Attachment?
-    private var attachAt: Int64 = 0
     /// The time by which every connection must be ready.
     private var attachDeadline: Int64 = 0
-    private var pause = RetryPause()
     private var failure = StoreError.unknown
     /// The cause last reported to the engine; nil while the store is attached or before it was first attached.
     private var reported: String?
@@ -61,7 +59,6 @@ final class StoreThread {
         for link in self.everyLink { waits += link.waits }
         let now = SystemClock.monotonic
         var moments = self.everyLink.compactMap { $0.nextMoment } + [now + StoreSettings.heartbeatMilliseconds]
-        if self.control.isClosed, self.stopDeadline == nil { moments.append(self.attachAt) }
         if let deadline = self.stopDeadline { moments.append(min(deadline, now + 50)) }
         let pause = (moments.min() ?? now) - now
         Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, pause)))
@@ -124,7 +121,6 @@ final class StoreThread {
 
     private func timePassed(_ now: Int64) {
         if self.exchange.isStopping, self.stopDeadline == nil { self.stop(now) }
-        if self.control.isClosed, now >= self.attachAt, self.stopDeadline == nil { self.control.connect() }
         for link in self.everyLink { link.timePassed(now) }
         self.giveUpAttaching(now)
         self.stopGoesOn(now)
@@ -180,11 +176,11 @@ final class StoreThread {
 
     private func attached(_ attachment: Attachment) {
         var attachment = attachment
-        (attachment.topics, attachment.values) = (self.control.topics, self.control.values)
+        (attachment.topics, attachment.values) = (self.control.topics, self.control.contents)
         self.attachment = nil
         self.reported = nil
         self.state.isAttached = true
-        self.pause = RetryPause()
+        self.control.connection.resetPause()
         self.state.replies.append(.attached(attachment))
         self.exchange.attempted(nil)
     }
@@ -192,6 +188,7 @@ final class StoreThread {
     private func detach(_ error: StoreError) {
         self.failure = error
         self.control.close()
+        self.control.connection.pauseBeforeRetry()
         self.attachment = nil
         self.state.number = nil
         // Report the first cause and each different later cause.
@@ -204,7 +201,6 @@ final class StoreThread {
         for link in self.links { link.detached(error) }
         self.questions.close(error)
         self.refuseWaiting(error)
-        self.attachAt = self.pause.next()
         if self.stopDeadline != nil { self.isOver = true }
         self.exchange.attempted(error)
     }
@@ -220,8 +216,8 @@ final class StoreState {
     var number: GatewayNumber?
     /// True if the store stops, so that no connection is opened again.
     var isStopping = false
-    /// The gateway's number for a new connection; nil while none may be opened.
-    var numberToConnect: GatewayNumber? { self.isStopping ? nil : self.number }
+    /// True if a connection that uses the number may be opened.
+    var mayConnect: Bool { !self.isStopping && self.number != nil }
     /// True if the engine was notified that the store is attached.
     var isAttached = false
     /// The index of the server that connections try first: the control connection's server, or the next one after a

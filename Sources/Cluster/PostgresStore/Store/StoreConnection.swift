@@ -1,0 +1,246 @@
+import Platform
+
+/// The result of an exchange.
+struct ExchangeOutcome {
+    /// The results of the statements up to the first that failed, in order.
+    var results: [PostgresRows] = []
+    var failure: PostgresError?
+    /// The server's notices during the exchange.
+    var notices: [PostgresNotice] = []
+
+    /// The reason why a commit is on only one server; nil if it is replicated as required.
+    var unreplicated: PostgresError? {
+        self.notices.first(where: \.isUnreplicatedCommit).map {
+            PostgresError(kind: .cancelled, state: $0.state, message: $0.message)
+        }
+    }
+}
+
+/// A connection of the store with its unanswered statements. It is made again after a loss.
+///
+/// Statements are sent in exchanges, which are batches that the server answers together. After the first failure, the
+/// server skips the remaining statements of the exchange. `Statement` has the statements that the connection prepares.
+final class StoreConnection<Statement: PreparedStatement> {
+    private struct Exchange {
+        /// The time on the monotonic clock, in milliseconds.
+        let sentAt: Int64
+        let answered: (ExchangeOutcome) -> Void
+        var outcome = ExchangeOutcome()
+    }
+
+    fileprivate let state: StoreState
+    /// The connection to the server; nil while it is closed.
+    private(set) var server: PostgresLink?
+    /// True if the connection was made.
+    private(set) var isReady = false
+    private var exchanges: [Exchange] = []
+    private var hasUnsent = false
+    /// The time from which a closed connection is made again, on the monotonic clock.
+    var retryAt: Int64 = 0
+    /// The next pause between two attempts to connect, in milliseconds. Each pause is twice as long as the previous one,
+    /// up to a second.
+    private var pause = StoreSettings.pauseMilliseconds.lowerBound
+
+    init(_ state: StoreState) {
+        self.state = state
+    }
+
+    /// The time of the oldest unanswered exchange; nil if there is none.
+    var waitsSince: Int64? { self.exchanges.first?.sentAt }
+
+    // MARK: Connecting
+
+    /// Starts to connect.
+    fileprivate func connect(_ settings: [PostgresSetting]) {
+        self.server = PostgresLink(
+            self.state.settings.address,
+            application: "wakegate",
+            settings: settings,
+            firstHost: self.state.firstHost,
+            hostMilliseconds: StoreSettings.connectMilliseconds
+        )
+    }
+
+    /// Makes the next attempt to connect wait for the next pause.
+    func pauseBeforeRetry() {
+        self.retryAt = SystemClock.monotonic + self.pause
+        self.pause = min(self.pause * 2, StoreSettings.pauseMilliseconds.upperBound)
+    }
+
+    /// Makes the next pause short again.
+    func resetPause() { self.pause = StoreSettings.pauseMilliseconds.lowerBound }
+
+    /// Closes the connection. Exchanges that are not answered are forgotten.
+    func close() {
+        self.server = nil
+        self.isReady = false
+        self.exchanges = []
+        self.hasUnsent = false
+    }
+
+    // MARK: Sending
+
+    /// Appends the preparation of every statement to the next exchange.
+    func prepareAll() {
+        for statement in Statement.allCases { self.server?.prepare(statement.name, self.sql(statement)) }
+    }
+
+    /// Returns the text of a statement.
+    func sql(_ statement: Statement) -> String { statement.sql(clock: self.state.settings.clock) }
+
+    /// Appends a statement to the next exchange.
+    func query<each Value: PostgresValue>(_ sql: String, _ values: repeat each Value) {
+        self.server?.query(sql, PostgresParameters(repeat each values))
+    }
+
+    /// Appends a prepared statement to the next exchange.
+    func run<each Value: PostgresValue>(_ statement: Statement, _ values: repeat each Value) {
+        self.run(statement, PostgresParameters(repeat each values))
+    }
+
+    /// Appends a prepared statement to the next exchange.
+    func run(_ statement: Statement, _ parameters: borrowing PostgresParameters) {
+        self.server?.execute(statement.name, parameters)
+    }
+
+    /// Sends the appended statements as one exchange.
+    ///
+    /// - Parameter answered: called with the outcome, unless the connection is closed before.
+    func send(_ answered: @escaping (ExchangeOutcome) -> Void) {
+        guard let server = self.server else { return }
+        self.exchanges.append(Exchange(sentAt: SystemClock.monotonic, answered: answered))
+        server.sync()
+        self.hasUnsent = server.flush() == .someLeft
+    }
+
+    // MARK: Waiting and reading
+
+    /// The events of the descriptor to wait for.
+    fileprivate var waits: [Descriptor.Wait] {
+        guard let server = self.server, server.descriptor >= 0 else { return [] }
+        if !self.isReady {
+            return [Descriptor.Wait(server.descriptor, server.phase == .writing ? .writable : .readable)]
+        }
+        let reading = Descriptor.Wait(server.descriptor, .readable)
+        return self.hasUnsent ? [reading, Descriptor.Wait(server.descriptor, .writable)] : [reading]
+    }
+
+    /// Sends and reads as far as possible without waiting, and reports the result to the owner of the connection.
+    fileprivate func advance(_ link: some StoreLink) {
+        guard let server = self.server else { return }
+        guard self.isReady else { return self.advance(server, link) }
+        if self.hasUnsent { self.hasUnsent = server.flush() == .someLeft }
+        let isWhole = server.consume()
+        let answered = self.read(server)
+        let failure = isWhole && !server.isLost ? nil : Self.failure(of: server)
+        for exchange in answered where self.server === server { exchange.answered(exchange.outcome) }
+        guard self.server === server else { return }
+        var notifications: [PostgresNotification] = []
+        while let notification = server.notification() { notifications.append(notification) }
+        link.hear(notifications)
+        guard self.server === server, let failure else { return }
+        link.ended(failure)
+    }
+
+    /// Continues to connect.
+    private func advance(_ server: PostgresLink, _ link: some StoreLink) {
+        server.advance()
+        switch server.phase {
+        case .reading, .writing: ()
+        case .ready:
+            self.isReady = true
+            link.connected()
+        case .failed: link.ended(Self.failure(of: server))
+        }
+    }
+
+    /// Returns the exchanges that are answered.
+    private func read(_ server: PostgresLink) -> [Exchange] {
+        var answered: [Exchange] = []
+        while let event = server.next() {
+            guard !self.exchanges.isEmpty else { continue }
+            switch event {
+            case .rows(let rows): self.exchanges[0].outcome.results.append(rows)
+            case .failed(let failure):
+                if self.exchanges[0].outcome.failure == nil { self.exchanges[0].outcome.failure = failure }
+            case .aborted: ()
+            case .synced:
+                self.exchanges[0].outcome.notices = server.takeNotices()
+                answered.append(self.exchanges.removeFirst())
+            }
+        }
+        return answered
+    }
+
+    private static func failure(of server: PostgresLink) -> PostgresError {
+        server.failure ?? PostgresError(kind: .connectionLost, message: "the connection is lost")
+    }
+}
+
+extension StoreConnection: StatementRunner where Statement == CommitStatement {}
+
+/// The owner of a connection of the store. The store's thread calls its functions.
+protocol StoreLink: AnyObject {
+    associatedtype Statement: PreparedStatement
+
+    var connection: StoreConnection<Statement> { get }
+
+    /// True if the connection may be made.
+    var mayConnect: Bool { get }
+
+    /// The settings of a session.
+    var settings: [PostgresSetting] { get }
+
+    /// The next time at which `workIfDue` has work, on the monotonic clock; nil if there is none.
+    var nextWork: Int64? { get }
+
+    /// Does the work of an open connection that is due.
+    func workIfDue(_ now: Int64)
+
+    /// Handles a new connection.
+    func connected()
+
+    /// Handles notifications.
+    func hear(_ notifications: [PostgresNotification])
+
+    /// Handles the loss of the connection, or a failure to connect.
+    func ended(_ failure: PostgresError)
+}
+
+extension StoreLink {
+    var mayConnect: Bool { self.connection.state.mayConnect }
+
+    var isClosed: Bool { self.connection.server == nil }
+
+    var waits: [Descriptor.Wait] { self.connection.waits }
+
+    /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
+    var nextMoment: Int64? {
+        guard let server = self.connection.server else { return self.mayConnect ? self.connection.retryAt : nil }
+        return server.deadline ?? self.nextWork
+    }
+
+    /// Connects if it is time, or does the work that is due.
+    func timePassed(_ now: Int64) {
+        guard self.isClosed else { return self.workIfDue(now) }
+        if self.mayConnect, now >= self.connection.retryAt { self.connection.connect(self.settings) }
+    }
+
+    func hear(_ notifications: [PostgresNotification]) {}
+
+    /// Sends and reads as far as possible without waiting.
+    func advance() { self.connection.advance(self) }
+}
+
+/// The statements that a connection prepares.
+protocol PreparedStatement: CaseIterable {
+    /// The name of the prepared statement.
+    var name: String { get }
+
+    /// - Parameter clock: an expression for the primary's clock in milliseconds since 1970.
+    func sql(clock: String) -> String
+}
+
+extension PreparedStatement {
+    var name: String { "wakegate_\(self)" }
+}
