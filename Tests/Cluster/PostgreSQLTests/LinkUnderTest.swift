@@ -6,15 +6,6 @@ import Wire
 
 /// A link whose results the test waits for: the outcomes of its runs, in order.
 final class LinkUnderTest {
-    /// The outcome of one run of statements.
-    struct Outcome {
-        var results: [PostgresRows] = []
-        var errors: [PostgresError] = []
-        var abortedCount = 0
-        /// True if the run was answered completely.
-        var isSynced = false
-    }
-
     /// The longest wait, in milliseconds. After it, the test assumes that the server has stopped responding.
     static let waitMax: Int64 = 60_000
 
@@ -33,12 +24,7 @@ final class LinkUnderTest {
             firstHost: firstHost,
             hostMilliseconds: hostMilliseconds
         )
-        while let deadline = self.link.deadline {
-            let readiness: Descriptor.Readiness = self.link.phase == .reading ? .readable : .writable
-            let wait = Int32(max(0, deadline - SystemClock.monotonic))
-            Descriptor.wait(for: self.link.descriptor, readiness, milliseconds: wait)
-            self.link.advance()
-        }
+        while let deadline = self.link.deadline { self.wait(atMost: deadline - SystemClock.monotonic) }
     }
 
     /// Creates a link and waits until it is connected.
@@ -53,35 +39,26 @@ final class LinkUnderTest {
     func send(_ body: (PostgresLink) -> Void) {
         body(self.link)
         self.link.sync()
-        _ = self.link.flush()
     }
 
     /// Sends a run of statements and waits for its outcome.
-    func run(_ body: (PostgresLink) -> Void) -> Outcome {
+    func run(_ body: (PostgresLink) -> Void) -> PostgresOutcome {
         self.send(body)
-        return self.outcome()
+        if let outcome = self.outcome() { return outcome }
+        Issue.record("the run is not answered")
+        return PostgresOutcome()
     }
 
-    /// Waits for the outcome of the next run, until it is answered or the connection is lost.
-    func outcome() -> Outcome {
-        var outcome = Outcome()
+    /// Waits for the outcome of the next run; nil if the connection is lost before.
+    func outcome() -> PostgresOutcome? {
         let deadline = SystemClock.monotonic + Self.waitMax
         while SystemClock.monotonic < deadline {
-            while let event = self.link.next() {
-                switch event {
-                case .rows(let rows): outcome.results.append(rows)
-                case .failed(let error): outcome.errors.append(error)
-                case .aborted: outcome.abortedCount += 1
-                case .synced:
-                    outcome.isSynced = true
-                    return outcome
-                }
-            }
-            if self.link.isLost { return outcome }
+            if let outcome = self.link.next() { return outcome }
+            if self.link.isLost { return nil }
             self.wait()
         }
         Issue.record("no answer in time")
-        return outcome
+        return nil
     }
 
     /// True if the server reports the connection as encrypted; nil if the connection is lost.
@@ -98,11 +75,10 @@ final class LinkUnderTest {
     }
 
     /// Waits until the link has received something, and handles it.
-    func wait() {
-        var waits = [Descriptor.Wait(self.link.descriptor, .readable)]
-        if self.link.flush() == .someLeft { waits.append(Descriptor.Wait(self.link.descriptor, .writable)) }
-        Descriptor.wait(for: &waits, milliseconds: 1_000)
-        _ = self.link.consume()
+    private func wait(atMost milliseconds: Int64 = 1_000) {
+        var waits = self.link.waits
+        Descriptor.wait(for: &waits, milliseconds: Int32(max(0, milliseconds)))
+        self.link.advance()
         // The gateway's loop asks for notifications, too. Without a query in progress, libpq parses only then the
         // message in which the server says why it ends the session.
         while self.link.notification() != nil {}

@@ -32,12 +32,7 @@ package final class PostgresClient {
             settings: settings,
             hostMilliseconds: hostMilliseconds
         )
-        while let deadline = self.link.deadline {
-            let readiness: Descriptor.Readiness = self.link.phase == .reading ? .readable : .writable
-            let wait = max(0, min(deadline - SystemClock.monotonic, Int64(Int32.max)))
-            Descriptor.wait(for: self.link.descriptor, readiness, milliseconds: Int32(wait))
-            self.link.advance()
-        }
+        while let deadline = self.link.deadline { self.advance(by: deadline) }
         if let failure = self.link.failure { throw failure }
     }
 
@@ -56,6 +51,8 @@ package final class PostgresClient {
         _ sql: String,
         _ parameters: borrowing PostgresParameters
     ) throws(PostgresError) -> PostgresRows {
+        // A late answer to an earlier statement is not read.
+        guard !self.link.isLost else { throw self.loss }
         self.link.query(sql, parameters)
         return try self.answer()
     }
@@ -72,32 +69,26 @@ package final class PostgresClient {
     private func answer() throws(PostgresError) -> PostgresRows {
         self.link.sync()
         let deadline = SystemClock.monotonic + self.answerMilliseconds
-        var rows: PostgresRows?
-        var failure: PostgresError?
         while true {
-            let flush = self.link.flush()
-            let isWhole = flush != .failed && self.link.consume()
-            while let event = self.link.next() {
-                switch event {
-                case .rows(let answer): rows = answer
-                case .failed(let error): failure = failure ?? error
-                case .aborted: ()
-                case .synced:
-                    if let failure { throw failure }
-                    guard let rows else { throw self.loss }
-                    return rows
-                }
+            if let outcome = self.link.next() {
+                if let failure = outcome.failure { throw failure }
+                guard let rows = outcome.results.last else { throw self.loss }
+                return rows
             }
-            guard isWhole else { throw failure ?? self.loss }
-            let wait = deadline - SystemClock.monotonic
-            guard wait > 0 else {
+            guard !self.link.isLost else { throw self.link.unfinished.failure ?? self.loss }
+            guard SystemClock.monotonic < deadline else {
                 self.link.abandon("no answer within \(self.answerMilliseconds / 1000) s")
                 throw self.loss
             }
-            var waits = [Descriptor.Wait(self.link.descriptor, .readable)]
-            if flush == .someLeft { waits.append(Descriptor.Wait(self.link.descriptor, .writable)) }
-            Descriptor.wait(for: &waits, milliseconds: Int32(min(wait, 60_000)))
+            self.advance(by: deadline)
         }
+    }
+
+    /// Waits for the server until `deadline`, then sends and reads.
+    private func advance(by deadline: Int64) {
+        var waits = self.link.waits
+        Descriptor.wait(for: &waits, milliseconds: Int32(clamping: max(0, deadline - SystemClock.monotonic)))
+        self.link.advance()
     }
 
     private var loss: PostgresError {

@@ -1,15 +1,14 @@
 package import Engine
-internal import Platform
+package import Platform
 
 /// A connection to a database that never waits for the network. Used by one caller at a time, on any thread.
 ///
-/// To connect, call `advance` until `phase` is `ready` or `failed`. Call it whenever `deadline` has passed, or when
-/// `descriptor` is readable (in phase `reading`) or writable (in phase `writing`).
+/// Call `advance` whenever one of `waits` is over or `deadline` has passed. It connects until `phase` is `ready` or
+/// `failed`; then it sends and reads.
 ///
-/// Then send statements in batches. A batch is any number of `prepare`, `query` and `execute`, and one `sync`; then
-/// call `flush` until it returns `nothingLeft`. Further batches may be sent before the first is answered. When
-/// `descriptor` is readable, `consume` reads the available bytes, and `next` returns events in the order of the
-/// statements. A batch is one transaction, unless it contains BEGIN.
+/// Send statements in batches. A batch is any number of `prepare`, `query` and `execute`, and one `sync`. Further
+/// batches may be sent before the first is answered. `next` returns the outcomes in the order of the batches. A batch
+/// is one transaction, unless it contains BEGIN.
 ///
 /// `advance` blocks while it resolves host names; use addresses (hostaddr) if name lookups are slow.
 package final class PostgresLink {
@@ -21,15 +20,6 @@ package final class PostgresLink {
         /// Connected; `isLost` is true if the connection was lost later.
         case ready
         /// Connecting failed; `failure` has the reason.
-        case failed
-    }
-
-    /// The result of a flush.
-    package enum Flush: Hashable, Sendable {
-        case nothingLeft
-        /// Call `flush` again when the descriptor is writable, and `consume` when it is readable.
-        case someLeft
-        /// The connection is lost; `next` may still return earlier events.
         case failed
     }
 
@@ -49,6 +39,10 @@ package final class PostgresLink {
     private var triedCount = -1
     private var attempts: [PostgresError] = []
     private var endsInARow = 0
+    /// True if the socket has not accepted all bytes.
+    private var hasUnsent = false
+    /// The outcome of the batch that is not answered completely.
+    package private(set) var unfinished = PostgresOutcome()
 
     /// Starts to connect to the servers of the address, one after the other.
     ///
@@ -75,8 +69,14 @@ package final class PostgresLink {
 
     // MARK: Connecting
 
-    /// The socket; -1 if there is none. Each `advance` may change it.
-    package var descriptor: Int32 { self.connection?.descriptor ?? -1 }
+    /// The events of the socket to wait for. Each `advance` may change them.
+    package var waits: [Descriptor.Wait] {
+        guard let descriptor = self.connection?.descriptor, descriptor >= 0 else { return [] }
+        var waits: [Descriptor.Wait] = []
+        if self.phase != .writing { waits.append(Descriptor.Wait(descriptor, .readable)) }
+        if self.phase == .writing || self.hasUnsent { waits.append(Descriptor.Wait(descriptor, .writable)) }
+        return waits
+    }
 
     /// The current server, such as `db1:5432`.
     package var server: String {
@@ -93,9 +93,18 @@ package final class PostgresLink {
     /// The server's version, such as 150018; 0 before the connection is open.
     package var version: Int { self.connection?.version ?? 0 }
 
-    /// Continues to connect, as far as possible without waiting for the server.
+    /// Connects, or sends and reads, as far as possible without waiting for the server.
     package func advance() {
-        guard self.phase == .reading || self.phase == .writing else { return }
+        switch self.phase {
+        case .reading, .writing: self.continueConnecting()
+        case .ready:
+            if self.hasUnsent { self.flush() }
+            if self.connection?.consume() != true { self.lose() }
+        case .failed: ()
+        }
+    }
+
+    private func continueConnecting() {
         if let deadline = self.deadline, SystemClock.monotonic >= deadline {
             let message = "no answer within \(Double(self.hostMilliseconds) / 1000) s"
             return self.hostFailed(PostgresError(kind: .unreachable, message: message, server: self.tried))
@@ -221,34 +230,19 @@ package final class PostgresLink {
     /// Ends a batch of statements.
     package func sync() {
         if self.connection?.sync() != true { self.lose() }
+        self.flush()
     }
 
     /// Passes queued bytes to the system, as far as the socket accepts them.
-    package func flush() -> Flush {
-        guard !self.isLost, let connection else { return .failed }
-        switch connection.flush() {
-        case 0: return .nothingLeft
-        case 1: return .someLeft
-        case _:
-            self.lose()
-            return .failed
-        }
+    private func flush() {
+        let left = self.isLost ? 0 : self.connection?.flush() ?? 0
+        self.hasUnsent = left > 0
+        if left < 0 { self.lose() }
     }
 
     // MARK: Reading
 
-    /// Reads the available bytes without waiting; `next` returns the events.
-    ///
-    /// - Returns: false if the connection is lost; `next` may still return earlier events.
-    package func consume() -> Bool {
-        guard self.connection?.consume() == true else {
-            self.lose()
-            return false
-        }
-        return !self.isLost
-    }
-
-    /// True if the connection is lost or could not be made.
+    /// True if the connection is lost or could not be made; `next` may still return earlier outcomes.
     package var isLost: Bool {
         if self.failure != nil { return true }
         guard let connection, connection.isBad || connection.ending != nil, self.phase == .ready else { return false }
@@ -256,8 +250,8 @@ package final class PostgresLink {
         return true
     }
 
-    /// Returns the next event of the statements sent; nil if no complete event has arrived.
-    package func next() -> PostgresEvent? {
+    /// Returns the outcome of the next batch; nil if it has not arrived completely.
+    package func next() -> PostgresOutcome? {
         guard let connection else { return nil }
         while !connection.isBusy {
             guard let result = connection.next() else {
@@ -271,23 +265,23 @@ package final class PostgresLink {
             }
             self.endsInARow = 0
             switch result.status {
-            case .synced: return .synced
-            case .aborted: return .aborted
-            case .rows: return .rows(result)
+            case .synced:
+                self.unfinished.notices = connection.takeNotices()
+                defer { self.unfinished = PostgresOutcome() }
+                return self.unfinished
+            case .aborted: ()
+            case .rows: self.unfinished.results.append(result)
             case .failed:
                 let failure = result.failure
                 let error = PostgresError(failure, server: self.server)
                 if failure.isFatal { self.failure = self.failure ?? error }
-                return .failed(error)
+                self.unfinished.failure = self.unfinished.failure ?? error
             }
         }
         return nil
     }
 
-    /// Returns the server's notices since the last call, at most `LibPQ.noticesMax`.
-    package func takeNotices() -> [PostgresNotice] { self.connection?.takeNotices() ?? [] }
-
-    /// Returns the next notification that `consume` read; nil if there is none.
+    /// Returns the next notification that `advance` read; nil if there is none.
     package func notification() -> PostgresNotification? { self.connection?.notification() }
 
     /// Records the loss and its reason, if no failure is recorded.

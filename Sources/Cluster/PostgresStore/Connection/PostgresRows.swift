@@ -37,16 +37,23 @@ extension PostgresRows {
     }
 }
 
-/// An event of a statement or of a batch of statements.
-package enum PostgresEvent {
-    /// A statement was executed, with the rows that it returns.
-    case rows(PostgresRows)
-    /// A statement failed. Later statements up to the next sync are `aborted`.
-    case failed(PostgresError)
-    /// A statement was skipped, because an earlier statement failed.
-    case aborted
-    /// All statements up to one `sync` are answered.
-    case synced
+/// The outcome of a batch of statements.
+package struct PostgresOutcome {
+    /// The results of the statements up to the first that failed, in order.
+    package var results: [PostgresRows] = []
+    /// The failure of a statement. The server has skipped the statements after it.
+    package var failure: PostgresError?
+    /// The server's notices during the batch, at most `LibPQ.noticesMax`.
+    package var notices: [PostgresNotice] = []
+
+    package init() {}
+
+    /// The reason why a commit is on only one server; nil if it is replicated as required.
+    var unreplicated: PostgresError? {
+        self.notices.first(where: \.isUnreplicatedCommit).map {
+            PostgresError(kind: .cancelled, state: $0.state, message: $0.message)
+        }
+    }
 }
 
 /// The location of a row version (`ctid`): its page number, and its number on the page, starting at 1.

@@ -104,7 +104,7 @@ final class CommitLink: StoreLink {
         self.connection.send { self.setUpEnded($0) }
     }
 
-    private func setUpEnded(_ outcome: ExchangeOutcome) {
+    private func setUpEnded(_ outcome: PostgresOutcome) {
         if let failure = outcome.failure { return self.ended(failure) }
         // A state that no standby has confirmed may be lost by a failover.
         if let warning = outcome.unreplicated { return self.ended(warning) }
@@ -197,7 +197,7 @@ final class CommitLink: StoreLink {
 
     // MARK: Reading
 
-    private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: ExchangeOutcome) {
+    private func loaded(_ number: TransactionNumber, _ step: LoadStep, _ outcome: PostgresOutcome) {
         if let failure = outcome.failure, failure.kind == .lockNotAvailable, step.passesOverLocked {
             // Locked rows are skipped here, so the lock is on the table.
             self.connection.run(.rollback)
@@ -213,13 +213,13 @@ final class CommitLink: StoreLink {
         self.state.replies.append(.loaded(number, rows))
     }
 
-    private func blocked(_ number: TransactionNumber, _ outcome: ExchangeOutcome) {
+    private func blocked(_ number: TransactionNumber, _ outcome: PostgresOutcome) {
         self.phase = .idle
         let holder = outcome.results.last.flatMap { $0.count == 1 ? LockHolder($0, 0, 0) : nil }
         self.state.fail(number, .locked(outcome.failure == nil ? holder : nil))
     }
 
-    private func committed(_ commit: Commit, _ outcome: ExchangeOutcome) {
+    private func committed(_ commit: Commit, _ outcome: PostgresOutcome) {
         if let failure = outcome.failure {
             self.rollBack()
             if failure.state == PostgresError.fencedState {
@@ -259,7 +259,7 @@ final class CommitLink: StoreLink {
 
     // MARK: Burying
 
-    private func retirementRead(_ gateway: GatewayNumber, _ outcome: ExchangeOutcome) {
+    private func retirementRead(_ gateway: GatewayNumber, _ outcome: PostgresOutcome) {
         guard outcome.failure == nil, outcome.results.count == 3, outcome.results[1].count == 1,
             outcome.results[1].flag(0, 0)
         else { return self.rollBack() }

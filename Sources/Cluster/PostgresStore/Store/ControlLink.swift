@@ -83,7 +83,7 @@ final class ControlLink: StoreLink {
     ///
     /// - `locked`: called if a lock was not available; nil if this ends the connection, as any other failure does.
     /// - `next`: called with the results.
-    private func sendStep(locked: (() -> Void)? = nil, _ next: @escaping (ExchangeOutcome) -> Void) {
+    private func sendStep(locked: (() -> Void)? = nil, _ next: @escaping (PostgresOutcome) -> Void) {
         self.connection.send { outcome in
             guard let failure = outcome.failure else { return next(outcome) }
             if let locked, failure.kind == .lockNotAvailable { return locked() }
@@ -91,7 +91,7 @@ final class ControlLink: StoreLink {
         }
     }
 
-    private func greeted(_ outcome: ExchangeOutcome) {
+    private func greeted(_ outcome: PostgresOutcome) {
         guard let server = self.connection.server, let row = outcome.results.last, row.count == 1 else {
             return self.ended(.unexpectedAnswer)
         }
@@ -111,13 +111,13 @@ final class ControlLink: StoreLink {
 
     private static let hasSchema = "SELECT to_regclass('wakegate.meta') IS NOT NULL"
 
-    private func schemaFound(_ outcome: ExchangeOutcome, isLocked: Bool) {
+    private func schemaFound(_ outcome: PostgresOutcome, isLocked: Bool) {
         guard outcome.results.last?.flag(0, 0) == true else { return self.makeSchema(from: 0, isLocked: isLocked) }
         self.connection.query("SELECT version, oldest FROM wakegate.meta")
         self.sendStep { self.schemaRead($0, isLocked: isLocked) }
     }
 
-    private func schemaRead(_ outcome: ExchangeOutcome, isLocked: Bool) {
+    private func schemaRead(_ outcome: PostgresOutcome, isLocked: Bool) {
         guard let row = outcome.results.last, row.count == 1 else { return self.ended(.unexpectedAnswer) }
         switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
         case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
@@ -191,7 +191,7 @@ final class ControlLink: StoreLink {
             AND has_table_privilege(c.oid, 'UPDATE') AND has_table_privilege(c.oid, 'DELETE'))
         """
 
-    private func rightsRead(_ outcome: ExchangeOutcome) {
+    private func rightsRead(_ outcome: PostgresOutcome) {
         self.gracePeriodMilliseconds = StoreSettings.answerMilliseconds
         guard let rights = outcome.results.last, rights.count == 1 else {
             return self.ended(.unexpectedAnswer)
@@ -218,7 +218,7 @@ final class ControlLink: StoreLink {
         self.sendStep { self.register($0) }
     }
 
-    private func register(_ outcome: ExchangeOutcome) {
+    private func register(_ outcome: PostgresOutcome) {
         guard let row = outcome.results.last, row.count == 1 else {
             return self.end(StoreError(server: self.serverName, lockedNumbers: Self.numberAttemptsMax))
         }
@@ -250,7 +250,7 @@ final class ControlLink: StoreLink {
         self.sendStep { self.registered(GatewayNumber(rawValue: number), $0) }
     }
 
-    private func registered(_ number: GatewayNumber, _ outcome: ExchangeOutcome) {
+    private func registered(_ number: GatewayNumber, _ outcome: PostgresOutcome) {
         let results = outcome.results.suffix(4)
         guard results.count == 4, let clock = results.last, clock.count == 1 else {
             return self.ended(.unexpectedAnswer)
@@ -376,7 +376,7 @@ final class ControlLink: StoreLink {
 
     // MARK: Reading
 
-    private func beatAnswered(_ outcome: ExchangeOutcome) {
+    private func beatAnswered(_ outcome: PostgresOutcome) {
         if let row = outcome.results.first, row.count == 1 { self.durabilityRead(row.text(0, 0), row.flag(0, 1)) }
         if let failure = outcome.failure, !failure.isConflict { self.ended(failure) }
     }
@@ -396,7 +396,7 @@ final class ControlLink: StoreLink {
         )
     }
 
-    private func newsRead(_ outcome: ExchangeOutcome) {
+    private func newsRead(_ outcome: PostgresOutcome) {
         self.isReadingNews = false
         defer {
             if self.hasMoreNews {
@@ -430,7 +430,7 @@ final class ControlLink: StoreLink {
         }
     }
 
-    private func reported(_ outcome: ExchangeOutcome) {
+    private func reported(_ outcome: PostgresOutcome) {
         self.isReporting = false
         if let failure = outcome.failure {
             // If another session has locked this gateway's row, the report is repeated in a second.

@@ -61,7 +61,7 @@ final class QuestionLink: StoreLink {
         self.connection.send { self.setUpEnded($0) }
     }
 
-    private func setUpEnded(_ outcome: ExchangeOutcome) {
+    private func setUpEnded(_ outcome: PostgresOutcome) {
         if let failure = outcome.failure { return self.ended(failure) }
         guard let standing = outcome.results.last, standing.count == 1, standing.flag(0, 0) else {
             return self.ended(.fenced)
@@ -105,7 +105,7 @@ final class QuestionLink: StoreLink {
     // MARK: Reading
 
     /// - `reply`: the reply; nil if the rows do not match the statements.
-    private func answered(_ job: Job, _ outcome: ExchangeOutcome, _ reply: ClusterReply?) {
+    private func answered(_ job: Job, _ outcome: PostgresOutcome, _ reply: ClusterReply?) {
         if !self.sent.isEmpty { self.sent.removeFirst() }
         guard outcome.failure == nil, let reply else {
             return self.state.fail(job.number, .refused(self.error(outcome.failure ?? .unexpectedAnswer)))
@@ -124,7 +124,7 @@ final class QuestionLink: StoreLink {
         )
     }
 
-    private func counted(_ number: TransactionNumber, _ outcome: ExchangeOutcome) -> ClusterReply? {
+    private func counted(_ number: TransactionNumber, _ outcome: PostgresOutcome) -> ClusterReply? {
         guard let rows = outcome.results.first else { return nil }
         var byTopic: [Int32: ActivityCounters] = [:]
         var rejections: [(topic: UInt32, content: [UInt8])] = []

@@ -59,7 +59,7 @@ final class SharedLink: StoreLink {
         self.sendValue()
     }
 
-    private func listenAnswered(_ outcome: ExchangeOutcome) {
+    private func listenAnswered(_ outcome: PostgresOutcome) {
         if let failure = outcome.failure { return self.ended(failure) }
         self.connection.resetPause()
         // Notices sent before LISTEN were missed.
@@ -101,7 +101,7 @@ final class SharedLink: StoreLink {
         self.connection.query(self.connection.sql(statement), repeat each values)
     }
 
-    private func topicsAnswered(_ names: [String], _ outcome: ExchangeOutcome) {
+    private func topicsAnswered(_ names: [String], _ outcome: PostgresOutcome) {
         self.isMakingTopics = false
         if let failure = outcome.failure ?? outcome.unreplicated {
             self.topicAttempts += 1
@@ -141,7 +141,7 @@ final class SharedLink: StoreLink {
         self.connection.send { self.valueAnswered(value, $0) }
     }
 
-    private func valueAnswered(_ value: PendingValue, _ outcome: ExchangeOutcome) {
+    private func valueAnswered(_ value: PendingValue, _ outcome: PostgresOutcome) {
         self.isStoringValue = false
         if !self.pendingValues.isEmpty { self.pendingValues.removeFirst() }
         if let failure = outcome.failure ?? outcome.unreplicated {
@@ -218,7 +218,7 @@ final class SharedLink: StoreLink {
         self.connection.send { self.sendersChecked($0) }
     }
 
-    private func sendersChecked(_ outcome: ExchangeOutcome) {
+    private func sendersChecked(_ outcome: PostgresOutcome) {
         let rows = outcome.failure == nil ? outcome.results.last : nil
         let trusted = rows.map { rows in (0..<rows.count).map { rows.int32($0, 0) } } ?? []
         for notification in self.senders.checked(trusted: Set(trusted)) { self.hear(notification.payload) }

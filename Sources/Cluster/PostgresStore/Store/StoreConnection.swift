@@ -1,21 +1,5 @@
 import Platform
 
-/// The result of an exchange.
-struct ExchangeOutcome {
-    /// The results of the statements up to the first that failed, in order.
-    var results: [PostgresRows] = []
-    var failure: PostgresError?
-    /// The server's notices during the exchange.
-    var notices: [PostgresNotice] = []
-
-    /// The reason why a commit is on only one server; nil if it is replicated as required.
-    var unreplicated: PostgresError? {
-        self.notices.first(where: \.isUnreplicatedCommit).map {
-            PostgresError(kind: .cancelled, state: $0.state, message: $0.message)
-        }
-    }
-}
-
 /// A connection of the store with its unanswered statements. It is made again after a loss.
 ///
 /// Statements are sent in exchanges, which are batches that the server answers together. After the first failure, the
@@ -24,17 +8,13 @@ final class StoreConnection<Statement: PreparedStatement> {
     private struct Exchange {
         /// The time on the monotonic clock, in milliseconds.
         let sentAt: Int64
-        let answered: (ExchangeOutcome) -> Void
-        var outcome = ExchangeOutcome()
+        let answered: (PostgresOutcome) -> Void
     }
 
     fileprivate let state: StoreState
     /// The connection to the server; nil while it is closed.
     private(set) var server: PostgresLink?
-    /// True if the connection was made.
-    private(set) var isReady = false
     private var exchanges: [Exchange] = []
-    private var hasUnsent = false
     /// The time from which a closed connection is made again, on the monotonic clock.
     var retryAt: Int64 = 0
     /// The next pause between two attempts to connect, in milliseconds. Each pause is twice as long as the previous one,
@@ -44,6 +24,9 @@ final class StoreConnection<Statement: PreparedStatement> {
     init(_ state: StoreState) {
         self.state = state
     }
+
+    /// True if the connection was made.
+    var isReady: Bool { self.server?.phase == .ready }
 
     /// The time of the oldest unanswered exchange; nil if there is none.
     var waitsSince: Int64? { self.exchanges.first?.sentAt }
@@ -73,9 +56,7 @@ final class StoreConnection<Statement: PreparedStatement> {
     /// Closes the connection. Exchanges that are not answered are forgotten.
     func close() {
         self.server = nil
-        self.isReady = false
         self.exchanges = []
-        self.hasUnsent = false
     }
 
     // MARK: Sending
@@ -106,74 +87,40 @@ final class StoreConnection<Statement: PreparedStatement> {
     /// Sends the appended statements as one exchange.
     ///
     /// - Parameter answered: called with the outcome, unless the connection is closed before.
-    func send(_ answered: @escaping (ExchangeOutcome) -> Void) {
+    func send(_ answered: @escaping (PostgresOutcome) -> Void) {
         guard let server = self.server else { return }
         self.exchanges.append(Exchange(sentAt: SystemClock.monotonic, answered: answered))
         server.sync()
-        self.hasUnsent = server.flush() == .someLeft
     }
 
-    // MARK: Waiting and reading
+    // MARK: Reading
 
-    /// The events of the descriptor to wait for.
-    fileprivate var waits: [Descriptor.Wait] {
-        guard let server = self.server, server.descriptor >= 0 else { return [] }
-        if !self.isReady {
-            return [Descriptor.Wait(server.descriptor, server.phase == .writing ? .writable : .readable)]
-        }
-        let reading = Descriptor.Wait(server.descriptor, .readable)
-        return self.hasUnsent ? [reading, Descriptor.Wait(server.descriptor, .writable)] : [reading]
-    }
-
-    /// Sends and reads as far as possible without waiting, and reports the result to the owner of the connection.
+    /// Connects, or sends and reads, as far as possible without waiting, and reports the result to the owner.
     fileprivate func advance(_ link: some StoreLink) {
         guard let server = self.server else { return }
-        guard self.isReady else { return self.advance(server, link) }
-        if self.hasUnsent { self.hasUnsent = server.flush() == .someLeft }
-        let isWhole = server.consume()
-        let answered = self.read(server)
-        let failure = isWhole && !server.isLost ? nil : Self.failure(of: server)
-        for exchange in answered where self.server === server { exchange.answered(exchange.outcome) }
+        let wasReady = self.isReady
+        server.advance()
+        guard self.isReady == wasReady else { return link.connected() }
+        let answered = wasReady ? self.read(server) : []
+        let failure = server.isLost ? server.failure : nil
+        for (exchange, outcome) in answered where self.server === server { exchange.answered(outcome) }
         guard self.server === server else { return }
-        var notifications: [PostgresNotification] = []
-        while let notification = server.notification() { notifications.append(notification) }
-        link.hear(notifications)
+        if wasReady {
+            var notifications: [PostgresNotification] = []
+            while let notification = server.notification() { notifications.append(notification) }
+            link.hear(notifications)
+        }
         guard self.server === server, let failure else { return }
         link.ended(failure)
     }
 
-    /// Continues to connect.
-    private func advance(_ server: PostgresLink, _ link: some StoreLink) {
-        server.advance()
-        switch server.phase {
-        case .reading, .writing: ()
-        case .ready:
-            self.isReady = true
-            link.connected()
-        case .failed: link.ended(Self.failure(of: server))
-        }
-    }
-
     /// Returns the exchanges that are answered.
-    private func read(_ server: PostgresLink) -> [Exchange] {
-        var answered: [Exchange] = []
-        while let event = server.next() {
-            guard !self.exchanges.isEmpty else { continue }
-            switch event {
-            case .rows(let rows): self.exchanges[0].outcome.results.append(rows)
-            case .failed(let failure):
-                if self.exchanges[0].outcome.failure == nil { self.exchanges[0].outcome.failure = failure }
-            case .aborted: ()
-            case .synced:
-                self.exchanges[0].outcome.notices = server.takeNotices()
-                answered.append(self.exchanges.removeFirst())
-            }
+    private func read(_ server: PostgresLink) -> [(Exchange, PostgresOutcome)] {
+        var answered: [(Exchange, PostgresOutcome)] = []
+        while let outcome = server.next() {
+            if !self.exchanges.isEmpty { answered.append((self.exchanges.removeFirst(), outcome)) }
         }
         return answered
-    }
-
-    private static func failure(of server: PostgresLink) -> PostgresError {
-        server.failure ?? PostgresError(kind: .connectionLost, message: "the connection is lost")
     }
 }
 
@@ -212,7 +159,7 @@ extension StoreLink {
 
     var isClosed: Bool { self.connection.server == nil }
 
-    var waits: [Descriptor.Wait] { self.connection.waits }
+    var waits: [Descriptor.Wait] { self.connection.server?.waits ?? [] }
 
     /// The next time at which `timePassed` has work, on the monotonic clock; nil if there is none.
     var nextMoment: Int64? {
