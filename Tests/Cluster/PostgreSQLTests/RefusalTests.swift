@@ -28,44 +28,6 @@ struct RefusalTests {
         #expect(error.description.hasSuffix(error.remedy))
     }
 
-    @Test("A deadlock is refused")
-    func deadlock() throws {
-        let links = [try LinkUnderTest.connected(self.database), try LinkUnderTest.connected(self.database)]
-        try self.client().run("CREATE TABLE t (x int, n int); INSERT INTO t VALUES (0, 0), (1, 0)")
-        for (index, link) in links.enumerated() {
-            let outcome = link.run { link in
-                link.query("BEGIN")
-                link.query("SET LOCAL deadlock_timeout = 10")
-                link.query("UPDATE t SET n = n + 1 WHERE x = \(index)")
-            }
-            #expect(outcome.failure == nil)
-        }
-        for (index, link) in links.enumerated() {
-            link.send { link in
-                link.query("UPDATE t SET n = n + 1 WHERE x = \(1 - index)")
-                link.query("COMMIT")
-            }
-        }
-        let failures = try links.map { link in
-            let outcome = try #require(link.outcome())
-            // A session with a failed transaction holds its locks until it rolls back.
-            if outcome.failure != nil { _ = link.run { $0.query("ROLLBACK") } }
-            return outcome.failure
-        }
-        #expect(failures.compactMap(\.self).map(\.kind) == [.deadlock])
-    }
-
-    @Test("A concurrent change of rows that were read is refused")
-    func serialization() throws {
-        let (one, other) = (try self.client(), try self.client())
-        try one.run("CREATE TABLE t (x int); INSERT INTO t VALUES (0)")
-        try one.query("BEGIN ISOLATION LEVEL REPEATABLE READ")
-        try one.query("SELECT * FROM t")
-        try other.query("UPDATE t SET x = 1")
-        let error = try #require(throws: PostgresError.self) { try one.query("UPDATE t SET x = 2") }
-        #expect(error.kind == .serialization)
-    }
-
     @Test(
         "Missing objects and invalid calls have their error kinds",
         arguments: [
@@ -90,7 +52,9 @@ struct RefusalTests {
     @Test(
         "Each SQLSTATE code maps to its error kind",
         arguments: [
-            ("53100", PostgresError.Kind.diskFull), ("53200", .outOfMemory), ("53300", .tooManyConnections),
+            ("23505", PostgresError.Kind.uniqueViolation), ("40P01", .deadlock), ("40001", .serialization),
+            ("55P03", .lockNotAvailable), ("25006", .readOnly), ("57014", .cancelled), ("53100", .diskFull),
+            ("53200", .outOfMemory), ("53300", .tooManyConnections),
             ("57P01", .adminShutdown), ("57P02", .adminShutdown), ("57P03", .adminShutdown), ("57P05", .idleTimeout),
             ("25P03", .idleTimeout), ("08006", .connectionLost), ("3D000", .noDatabase), ("28P01", .notAllowed),
             ("42501", .insufficientPrivilege), ("42P01", .wrongSchema), ("XX001", .corrupt), ("22012", .other),
