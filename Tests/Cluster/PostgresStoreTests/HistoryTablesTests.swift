@@ -19,9 +19,11 @@ struct HistoryTablesTests {
     init() throws {
         self.database = try TestDatabase()
         try StoreRig(self.address).stop()
-        // The age of events is measured from this moment.
-        try self.query("UPDATE wakegate.connection SET moment = \(Self.now)")
+        try self.beginAgain()
     }
+
+    /// Sets the moment from which the age of events is measured.
+    private func beginAgain() throws { try self.query("UPDATE wakegate.connection SET moment = \(Self.now)") }
 
     @discardableResult
     private func query(_ sql: String) throws -> String { try self.database.query(sql) }
@@ -32,6 +34,7 @@ struct HistoryTablesTests {
 
     /// Writes a received push for each of these moments, each in its own row.
     private func write(_ moments: [Int64]) throws {
+        let rig = try StoreRig(self.address)
         for moment in moments {
             let event = HistoryEvent(
                 device: Self.device,
@@ -39,27 +42,10 @@ struct HistoryTablesTests {
                 kind: .push(.launched),
                 apnsID: APNsID(moment)
             )
-            for row in EventTables.rows([event]) {
-                let body = Self.hex(row.body())
-                try self.query(
-                    "INSERT INTO wakegate.event (device, at, body) VALUES (\(row.device), \(row.at), '\\x\(body)')"
-                )
-            }
-            for push in EventTables.pushes([event]) {
-                try self.query(
-                    "INSERT INTO wakegate.push (apns, device, at) VALUES "
-                        + "('\(Self.hex(Self.bytes(push.apns)))', \(push.device), \(push.at))"
-                )
-            }
+            try rig.tell([event])
         }
-    }
-
-    private static func hex(_ bytes: [UInt8]) -> String {
-        bytes.map { String($0 >> 4, radix: 16) + String($0 & 15, radix: 16) }.joined()
-    }
-
-    private static func bytes(_ id: APNsID) -> [UInt8] {
-        [id.first, id.second].flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> ($0 * 8)) } }
+        rig.stop()
+        try self.beginAgain()
     }
 
     private func moments(_ history: PostgresHistory, atMost count: Int = .max) -> [Int64] {
@@ -96,13 +82,12 @@ struct HistoryTablesTests {
 
     @Test("Repeated pushes with one name are listed once per time, however many there are")
     func repeated() throws {
-        // Each moment has more rows than a page. The rows hold the identifier as the log stores it, without the case of
-        // its letters.
+        try self.write([Self.now])
+        // Each moment has more rows than a page.
         try self.query(
             """
             INSERT INTO wakegate.push (apns, device, at)
-            SELECT '\(Self.hex(Self.bytes(APNsID(9))))', \(Self.device), \(Self.now) - m
-            FROM generate_series(0, 39) m, generate_series(1, 15);
+            SELECT apns, device, at - m FROM wakegate.push, generate_series(0, 39) m, generate_series(1, 15)
             """
         )
         let found = try self.history().pushes(behind: nil, notBefore: .distantPast, countMax: 12)
@@ -354,8 +339,8 @@ struct HistoryTablesTests {
 
     @Test("Tables of version 1 are migrated with their content")
     func upgrade() throws {
-        try self.goBack()
         try self.write([Self.now - 5, Self.now])
+        try self.goBack()
         try StoreRig(self.address).stop()
         #expect(try self.query("SELECT version FROM wakegate.meta") == "7")
         let indexes = try self.query(
