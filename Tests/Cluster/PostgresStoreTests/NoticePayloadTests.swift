@@ -16,7 +16,7 @@ struct NoticePayloadTests {
 
     @Test("A receiver reads all notices except its own and those of wakes held by another gateway")
     func roundTrip() {
-        let (text, end) = NoticePayload.write(Self.items, from: 0, sender: Self.sender)
+        let (text, end) = NoticePayload.write(Self.items, sender: Self.sender)
         #expect(end == Self.items.count)
         #expect(NoticePayload.read(text, receiver: Self.receiver) == Self.items)
         #expect(NoticePayload.read(text, receiver: Self.sender).isEmpty)

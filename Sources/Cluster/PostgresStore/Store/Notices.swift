@@ -24,19 +24,17 @@ package enum NoticePayload {
     /// The maximum size of a payload, in bytes: PostgreSQL accepts fewer than 8,000.
     package static let bytesMax = 7900
 
-    /// Writes as many items as fit, from `start` on.
+    /// Writes as many items as fit.
     ///
     /// - Returns: the payload, and the index of the first item that did not fit.
-    package static func write(_ items: [Item], from start: Int, sender: GatewayNumber) -> (text: String, end: Int) {
+    package static func write(_ items: [Item], sender: GatewayNumber) -> (text: String, end: Int) {
         var text = "\(sender.rawValue)"
-        var place = start
-        while place < items.count {
-            let line = "\n" + self.line(items[place])
-            guard text.utf8.count + line.utf8.count <= self.bytesMax else { break }
+        for (place, item) in items.enumerated() {
+            let line = "\n" + self.line(item)
+            guard text.utf8.count + line.utf8.count <= self.bytesMax else { return (text, place) }
             text += line
-            place += 1
         }
-        return (text, place)
+        return (text, items.count)
     }
 
     private static func line(_ item: Item) -> String {
@@ -113,7 +111,7 @@ package struct NoticeQueue {
     /// Returns the next payload; nil if the queue is empty.
     package mutating func takePayload(sender: GatewayNumber) -> String? {
         guard !self.items.isEmpty else { return nil }
-        let (text, end) = NoticePayload.write(self.items, from: 0, sender: sender)
+        let (text, end) = NoticePayload.write(self.items, sender: sender)
         for item in self.items[..<end] { self.known.remove(item) }
         self.items.removeFirst(end)
         return text
