@@ -383,7 +383,15 @@ extension WakeID {
 }
 
 extension ClusterFailure {
-    var isRefusal: Bool { if case .refused = self { true } else { false } }
+    var isConflict: Bool { if case .conflict = self { true } else { false } }
+
+    var isLocked: Bool { if case .locked = self { true } else { false } }
+
+    /// The session that holds the lock of a table.
+    var holder: LockHolder? { if case .locked(let holder) = self { holder } else { nil } }
+
+    /// The error of a refused transaction.
+    var refusal: StoreError? { if case .refused(let error) = self { error } else { nil } }
 }
 
 /// A separate database on the shared server.

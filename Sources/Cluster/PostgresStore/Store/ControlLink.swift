@@ -317,9 +317,9 @@ final class ControlLink: StoreLink {
             return
         }
         self.isReadingNews = true
-        let known = self.values.map { ($0.key, $0.value.version) }
+        let known = Array(self.values)
         self.connection.run(.topicsFrom, Int32(self.topics.count))
-        self.connection.run(.valuesChanged, PostgresList(known.map(\.0)), PostgresList(known.map(\.1)))
+        self.connection.run(.valuesChanged, PostgresList(known.map(\.key)), PostgresList(known.map(\.value.version)))
         self.connection.send { self.newsRead($0) }
     }
 
