@@ -35,15 +35,7 @@ struct HistoryTablesTests {
     /// Writes a received push for each of these moments, each in its own row.
     private func write(_ moments: [Int64]) throws {
         let rig = try StoreRig(self.address)
-        for moment in moments {
-            let event = HistoryEvent(
-                device: Self.device,
-                at: Instant(milliseconds: moment),
-                kind: .push(.launched),
-                apnsID: APNsID(moment)
-            )
-            try rig.tell([event])
-        }
+        for moment in moments { try rig.tell(Self.burst(at: moment, from: Self.device, count: 1)) }
         rig.stop()
         try self.beginAgain()
     }
@@ -322,7 +314,7 @@ struct HistoryTablesTests {
         // Both summarise the existing rows, and have counted the rows that the session has read.
         while history.tidy() {}
         let before = try self.numbers(looked)
-        #expect(history.push(APNsID(5)).isEmpty)
+        #expect(history.push(Self.name(5, 5)).isEmpty)
         #expect(self.moments(history).isEmpty)
         while history.tidy() {}
         let after = try self.numbers(looked)
@@ -349,7 +341,7 @@ struct HistoryTablesTests {
         #expect(indexes == "event_place push_place")
         let history = try self.history()
         #expect(self.moments(history) == [Self.now, Self.now - 5])
-        #expect(history.push(APNsID(Self.now)).map(\.at.milliseconds) == [Self.now])
+        #expect(history.push(Self.name(Self.now, Self.device)).map(\.at.milliseconds) == [Self.now])
     }
 
     @Test("Over the size limit the oldest rows are removed, and no more than necessary")
@@ -445,9 +437,4 @@ struct HistoryTablesTests {
         #expect(self.moments(history) == [Self.now, Self.now - week])
         #expect(try self.query("SELECT count(*) FROM wakegate.push") == "2")
     }
-}
-
-extension APNsID {
-    /// Creates an identifier that is different for each number.
-    fileprivate init(_ number: Int64) { self.init(random: (UInt64(bitPattern: number), 1)) }
 }
