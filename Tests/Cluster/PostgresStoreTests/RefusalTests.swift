@@ -105,10 +105,4 @@ struct RefusalTests {
             #expect(report.faults.count == 1 && report.faults.first?.problem.contains("pgbouncer") == true)
         }
     }
-
-    @Test("A missing database is named in the error")
-    func missing() throws {
-        let message = try self.refusal("postgresql://postgres@127.0.0.1:\(self.server.port)/nowhere")
-        #expect(message.contains("nowhere"))
-    }
 }
