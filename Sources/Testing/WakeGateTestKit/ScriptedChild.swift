@@ -1,4 +1,5 @@
 package import Foundation
+import Glibc
 
 /// A child process that runs a Python script as a peer, such as a script in `Tests/EndToEndTests/Clients`. The script
 /// prints a line for each request that it receives, and follows the test's commands.
@@ -50,7 +51,8 @@ package final class ScriptedChild {
     }
 
     deinit {
-        if self.process.isRunning { self.process.terminate() }
+        // Threads of libdispatch leave signals blocked, which children inherit: SIGTERM would not end the script.
+        if self.process.isRunning { kill(self.process.processIdentifier, SIGKILL) }
     }
 
     /// The standard input of the script.
