@@ -1,7 +1,8 @@
 """A worker that holds its wakes, and answers half of them once standard input ends.
 
-Arguments: HOST:PORT, CA file, topic, how many slots. Writes `holding` when all its slots are taken, and when the gateway
-has ended the connection one JSON object: `completed`, the devices whose wakes were answered with 204.
+Arguments: HOST:PORT, CA file, topic, how many slots. Writes `holding` when all its slots are taken, `answered` when
+half of its wakes were answered with 204, and when the gateway has ended the connection one JSON object: `completed`,
+the devices whose wakes were answered with 204.
 """
 
 import json
@@ -33,6 +34,8 @@ for events in session.follow(answer_half):
         elif isinstance(event, h2.events.ResponseReceived) and event.stream_id in asked:
             if status_of(event) == "204":
                 completed.append(asked[event.stream_id])
+                if len(completed) == slots // 2:
+                    print("answered", flush=True)
     if not is_holding and len(held) == slots:
         is_holding = True
         print("holding", flush=True)
