@@ -9,9 +9,9 @@ struct WorkerCommandTests {
 
     @Test("A command gets SIGTERM before its deadline, and its exit status counts until then")
     func expiring() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=4", "--set", "policy.maxAttempts=1"])
+        let gateway = try RunningGateway(["--set", "policy.executionWindow=8", "--set", "policy.maxAttempts=1"])
         let script = """
-            trap 'echo stopped; sleep 0.5; exit 3' TERM; echo running; while :; do read -t 1 <> <(:); done
+            trap 'echo stopped; sleep 0.5; exit 3' TERM; echo running; while :; do read -t 0.1 <> <(:); done
             """
         let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -24,11 +24,13 @@ struct WorkerCommandTests {
 
     @Test("A command finds the gateway of its worker's options, and runs beyond its first deadline with more time")
     func extended() throws {
-        let gateway = try RunningGateway(["--set", "policy.executionWindow=3", "--set", "policy.maxAttempts=1"])
+        // SIGTERM would come one second before the first deadline.
+        let settings = ["policy.executionWindow=6", "policy.expirationLead=1", "policy.maxAttempts=1"]
+        let gateway = try RunningGateway(settings.flatMap { ["--set", $0] })
         let authority = URL(fileURLWithPath: gateway.certificateAuthority)
         try FileManager.default.copyItem(at: authority, to: gateway.folder.appendingPathComponent("authority.pem"))
         let options = ["--gateway", "https://\(gateway.edge)", "--ca", "authority.pem"]
-        let script = "cd / && '\(RunningGateway.program)' wake extend --seconds 30 && sleep 6 && echo done"
+        let script = "cd / && '\(RunningGateway.program)' wake extend --seconds 30 && sleep 7 && echo done"
         let worker = try WorkerProcess(gateway, topic: self.topic, options, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
         #expect(try worker.line()?.hasPrefix("the wake has ") == true)
@@ -43,7 +45,7 @@ struct WorkerCommandTests {
     )
     func killed(setting: String) throws {
         let gateway = try RunningGateway(
-            ["--set", "policy.executionWindow=1", "--set", "policy.maxAttempts=1", "--set", setting]
+            ["--set", "policy.executionWindow=3", "--set", "policy.maxAttempts=1", "--set", setting]
         )
         let worker = try WorkerProcess(gateway, topic: self.topic, script: WorkerProcess.stubborn)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
@@ -232,7 +234,7 @@ struct WorkerOutputTests {
         let script = "yes 0123456789012345678901234567890123456789 | head -c 4000000; head -c 100000 /dev/zero; echo"
         let worker = try WorkerProcess(gateway, topic: self.topic, script: script)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)
-        try gateway.eventually("a result", within: 25) { try gateway.results("newData") == 1 }
+        try gateway.eventually("a result") { try gateway.results("newData") == 1 }
         let status = try String(contentsOfFile: "/proc/\(worker.process.identifier)/status", encoding: .utf8)
         let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }
         let kilobytes = try #require(peak?.split(separator: " ").dropFirst().first.flatMap { Int($0) })
