@@ -134,9 +134,14 @@ extension RunningGateway {
     /// Pushes to a device. The payload lists the replies that the receiver gives in turn.
     @discardableResult
     func pushHook(_ device: Int, replies: [String], fields: [String] = []) throws -> Answer {
+        try self.pushHook(WebhookRig.token(device), replies: replies, fields: fields)
+    }
+
+    /// The same, given the device's token, or a pattern of curl for several.
+    @discardableResult
+    func pushHook(_ token: String, replies: [String], fields: [String] = []) throws -> Answer {
         let list = replies.map { "\"\($0)\"" }.joined(separator: ",")
         let payload = #"{"aps":{"content-available":1},"replies":[\#(list)]}"#
-        let token = WebhookRig.token(device)
         let answer = try self.push(token, topic: WebhookRig.topic, payload: payload, fields: fields)
         guard answer.status == 200 else { throw ChildProcess.Failure(description: "push: \(answer.body)") }
         return answer
