@@ -103,7 +103,9 @@ struct LossTests {
         frozen.freeze()
         defer { frozen.thaw() }
         let places = "127.0.0.1:\(frozen.port),127.0.0.1:\(server.port)"
-        let link = LinkUnderTest(try PostgresAddress("postgresql://postgres@\(places)/postgres"), hostMilliseconds: 300)
+        // The link waits this long for the frozen server, and at most this long for the good one.
+        let address = try PostgresAddress("postgresql://postgres@\(places)/postgres")
+        let link = LinkUnderTest(address, hostMilliseconds: 1500)
         #expect(link.link.server == "127.0.0.1:\(server.port)")
         #expect(link.link.phase == .ready)
         let alone = LinkUnderTest(try PostgresAddress(frozen.address()), hostMilliseconds: 300)
