@@ -118,4 +118,86 @@ struct OperatorTests {
         let nothing = try gateway.admin(pending)
         #expect(nothing.status == 404 && nothing.value("reason") as? String == "NothingPending")
     }
+<<<<<<< HEAD
+=======
+
+    @Test("An operator's push is handled like a provider's")
+    func testPush() throws {
+        let gateway = try RunningGateway()
+        let path = "/v1/devices/\(self.token)/push"
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let body = #"{"topic":"\#(self.topic)","collapseID":"a","payload":{"aps":{"content-available":1},"n":1}}"#
+        let answer = try gateway.admin(path, "-d", body)
+        #expect(answer.status == 200 && answer.value("status") as? Int == 200)
+        #expect(answer.value("disposition") as? String == "launched")
+        let wake = try #require(try worker.next())
+        #expect(wake.data["apnsID"] as? String == answer.value("apnsID") as? String)
+        #expect(wake.data["priority"] as? Int == 5 && wake.data["collapseID"] as? String == "a")
+        #expect((wake.data["payload"] as? [String: Any])?["n"] as? Int == 1)
+        let own = try gateway.admin(path, "-d", #"{"priority":10,"payload":{"aps":{"content-available":1}}}"#)
+        #expect(own.value("disposition") as? String == "scheduled" && own.value("eligibleAt") as? Int != nil)
+        #expect(try gateway.stats().integer("pushes", "accepted") == 2)
+        let long = #"{"payload":{"aps":{"content-available":1},"x":"\#(String(repeating: "x", count: 4100))"}}"#
+        let refused = try gateway.admin(path, "-d", long)
+        #expect(refused.status == 200 && refused.value("status") as? Int == 413)
+        #expect(refused.value("reason") as? String == "PayloadTooLarge")
+        #expect(try gateway.stats().integer("pushes", "rejected", "PayloadTooLarge") == 1)
+    }
+}
+
+@Suite("What-if: replaying pushes under another policy", .serialized, .timeLimit(.minutes(15)))
+struct WhatIfTests {
+    private let topic = "com.example.what.if"
+    private let token = String(repeating: "0f1f", count: 16)
+
+    @Test("Recorded pushes are replayed under another policy, without changing the device")
+    func replay() throws {
+        // With an interval of four seconds, three pushes in a row lead to two launches.
+        let gateway = try RunningGateway(["--set", "policy.launchInterval=4"])
+        let worker = try WorkerProcess(gateway, topic: self.topic, command: ["true"])
+        #expect(try self.ask(gateway, #"{"policy":{}}"#).reason == "UnknownDevice")
+        let registered = try gateway.edge("/v1/topics/\(self.topic)/devices", "-d", #"{"token":"\#(self.token)"}"#)
+        #expect(registered.status == 201)
+        let nothing = try self.ask(gateway, #"{"policy":{}}"#)
+        #expect(nothing.integer("pushes") == 0 && nothing.value("from") is NSNull)
+        #expect(nothing.integer("whatIf", "launched") == 0)
+        for _ in 0..<3 { #expect(try gateway.push(self.token, topic: self.topic).status == 200) }
+        try gateway.eventually("two launches") {
+            let stats = try gateway.stats()
+            return stats.integer("wakes", "launched") == 2 && stats.integer("pushes", "completed") == 2
+        }
+        let happened = try self.happened(gateway)
+        let answer = try self.ask(gateway, #"{"policy":{"launchInterval":3600}}"#)
+        #expect(answer.status == 200, "\(answer.body)")
+        #expect(answer.integer("pushes") == 3 && answer.integer("assumed") == 0)
+        #expect(answer.integer("policy", "launchInterval") == 4 && answer.integer("changes", "launchInterval") == 3600)
+        for outcome in ["recorded", "replayed"] {
+            #expect(answer.integer(outcome, "launched") == 2, "\(answer.body)")
+            #expect(answer.integer(outcome, "completed") == 2 && answer.integer(outcome, "coalesced") == 1)
+            let launches = answer.value(outcome, "launches") as? [[String: Any]]
+            #expect(launches?.map { $0["result"] as? String } == ["newData", "newData"])
+        }
+        #expect(answer.integer("whatIf", "launched") == 1 && answer.integer("whatIf", "completed") == 1)
+        #expect(answer.integer("whatIf", "coalesced") == 1 && answer.integer("whatIf", "waiting") == 1)
+        let shown = try gateway.wakegate("what-if", "--topic", self.topic, "--set", "policy.launchInterval=1h")
+        #expect(shown.status == 0 && shown.output.hasPrefix("3 pushes and 0 tasks of 1 device since "), "\(shown)")
+        #expect(shown.output.contains(/\nlaunches +2 +2 +1\n/), "\(shown)")
+        #expect(!shown.output.contains("Not everything"))
+        #expect(try gateway.wakegate("what-if", "--topic", "com.example.none").errors.contains("UnknownTopic"))
+        #expect(!happened.isEmpty)
+        #expect(try self.happened(gateway) == happened)
+        withExtendedLifetime(worker) {}
+    }
+
+    /// Returns the recent events of the device without their times, which depend on the current offset of the wall
+    /// clock.
+    private func happened(_ gateway: RunningGateway) throws -> [String] {
+        let events = try gateway.admin("/v1/devices/\(self.token)").value("recent") as? [[String: Any]]
+        return (events ?? []).map { "\($0["event"] ?? "") \($0["apnsID"] ?? "") \($0["detail"] ?? "")" }
+    }
+
+    private func ask(_ gateway: RunningGateway, _ body: String) throws -> Answer {
+        try gateway.admin("/v1/devices/\(self.token)/what-if", "-d", body)
+    }
+>>>>>>> bd8ef08f (Leave three pushes in a row more time)
 }
