@@ -10,6 +10,7 @@ SIGTERM.
 """
 
 import argparse
+import contextlib
 import ctypes
 import fcntl
 import functools
@@ -58,6 +59,10 @@ def trace(request, thread):
 
 def place(sockets):
     """Opens the sockets as the descriptors 3, 4, ...; to be called before anything else is opened."""
+    for number in range(3, 3 + len(sockets)):
+        # Foundation learns of this process's end by a socket that it inherits, which may have such a number.
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(number, fcntl.F_DUPFD, 100)
     high = [fcntl.fcntl(listening(address).detach(), fcntl.F_DUPFD, 100) for _, address in sockets]
     for index, descriptor in enumerate(high):
         os.dup2(descriptor, 3 + index)
