@@ -138,7 +138,7 @@ final class PostgresFolder: Sendable {
         if [ -n "$pid" ] && [ "$(readlink "/proc/$pid/cwd")" = "$1/data" ]; then
             kill -CONT $(cat "/proc/$pid/task/$pid/children") "$pid" 2>/dev/null
             kill -QUIT "$pid" 2>/dev/null
-            timeout 20 tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
+            timeout --signal=KILL 20 tail --pid="$pid" -f /dev/null || kill -KILL "$pid"
         fi
         rm -rf "$1"
         """
