@@ -63,11 +63,11 @@ struct TestingTests {
 
     @Test("Extensions are granted up to the limit, and none after the end")
     func extensions() async throws {
-        let push = TestNotification(payload: #"{"edition":7}"#, timeLeft: .seconds(10), extensionLimit: .seconds(50))
+        let push = TestNotification(payload: #"{"edition":7}"#, timeLeft: .seconds(15), extensionLimit: .seconds(50))
         let result = try await push.run { notification in
             let (short, long) = (try await notification.extend(by: .seconds(1)), try await notification.extend())
-            #expect(short <= .seconds(10) && short > .seconds(1) && long > .seconds(10) && long <= .seconds(30))
-            #expect(notification.timeLeft > .seconds(10))
+            #expect(short <= .seconds(15) && short > .seconds(1) && long > .seconds(15) && long <= .seconds(30))
+            #expect(notification.timeLeft > .seconds(15))
             _ = try await notification.extend(by: .seconds(3600))
             let full = await #expect(throws: WakeWorkerError.self) { try await notification.extend() }
             #expect(full?.code == .extensionLimitReached)
