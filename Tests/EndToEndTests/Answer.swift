@@ -75,7 +75,7 @@ final class EventStream {
     }
 
     /// Returns the next event; nil after the end of the stream. Comments are skipped.
-    func next(within seconds: Double = 20) throws -> Event? {
+    func next(within seconds: Double = 60) throws -> Event? {
         var name = "message"
         var id: String?
         var data: [String] = []

@@ -42,7 +42,7 @@ struct BackupTests {
         )
         let admin = try #require(try serve.object()["admin"] as? String)
         func ask(_ path: String) throws -> Answer {
-            try Answer.curl(["--silent", "--noproxy", "*", "--max-time", "20", "http://\(admin)\(path)"])
+            try Answer.curl(["--silent", "--noproxy", "*", "--max-time", "60", "http://\(admin)\(path)"])
         }
         let device = try ask("/v1/devices/\(self.token)")
         #expect(device.value("pending", "apnsID") as? String == pushed.headers["apns-id"])

@@ -9,7 +9,7 @@ struct DrainTests {
 
     @Test("A stopping gateway refuses new work, accepts the results of open wakes, and exits with 0")
     func drain() throws {
-        let gateway = try RunningGateway(["--set", "drainTimeout=60"])
+        let gateway = try RunningGateway(["--set", "drainTimeout=300"])
         let worker = try gateway.curlWorker(topic: self.topic)
         #expect(try gateway.admin("/readyz").status == 200)
         #expect(try gateway.push(self.token, topic: self.topic).status == 200)

@@ -156,7 +156,7 @@ struct ExampleTests {
         let provider = try self.start("provider", language, first, [self.token])
         #expect(try first.process.finish().status == 0)
         let next = try folder.start(edge: first.edge)
-        let ended = try provider.finish(within: 40)
+        let ended = try provider.finish()
         #expect(ended.status == 0, "\(ended.errors)")
         #expect(ended.output.hasPrefix("200 scheduled"), "\(ended.output) \(ended.errors)")
         // The push in flight was lost and is pending again.
@@ -164,7 +164,7 @@ struct ExampleTests {
     }
 
     private func wakesArrive(_ gateway: RunningGateway, _ worker: ChildProcess) throws {
-        try gateway.eventually("a worker: \(worker.errors)", within: 15) { try gateway.workerCount() == 1 }
+        try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
         let before = try gateway.results("newData")
         for number in 1...3 {
             let token = String(repeating: "\(before)\(number)", count: 32)

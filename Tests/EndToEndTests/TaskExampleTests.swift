@@ -17,7 +17,7 @@ struct TaskExampleTests {
         let environment = ExampleTests.environment(gateway) + [RunningGateway.path, ExampleTests.pythonLibrary]
         let command = language.command(name) + [self.topic, "\(self.topic).\(name)", self.token, argument]
         let worker = try ChildProcess("env", environment + command)
-        try gateway.eventually("a worker: \(worker.errors)", within: 20) { try gateway.workerCount() == 1 }
+        try gateway.eventually("a worker: \(worker.errors)") { try gateway.workerCount() == 1 }
         return worker
     }
 

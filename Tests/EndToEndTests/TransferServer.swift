@@ -243,7 +243,7 @@ final class RunningTransferAgent {
     }
 
     private func curl(_ path: String) throws -> ChildProcess.Ended {
-        let socket = ["--silent", "--fail", "--max-time", "10", "--unix-socket", "\(self.folder.path)/agent.sock"]
+        let socket = ["--silent", "--fail", "--max-time", "60", "--unix-socket", "\(self.folder.path)/agent.sock"]
         return try ChildProcess.run("curl", socket + ["http://localhost\(path)"])
     }
 

@@ -271,7 +271,7 @@ final class FaultyServer {
     }
 
     private func get(_ path: String) throws -> String {
-        try ChildProcess.run("curl", ["--silent", "--fail", "--max-time", "10", self.base + path]).output
+        try ChildProcess.run("curl", ["--silent", "--fail", "--max-time", "60", self.base + path]).output
     }
 
     /// Returns one field of each request for a path: `range`, `accept-encoding`, `cookie` or `content-length`; "-" if

@@ -40,7 +40,7 @@ final class WebhookReceiver {
     }
 
     /// Returns the next request. Notices before it are skipped.
-    func next(within seconds: Double = 20) throws -> Request {
+    func next(within seconds: Double = 60) throws -> Request {
         while true {
             let object = try self.process.object(within: seconds)
             if let request = Self.request(object) { return request }

@@ -45,6 +45,7 @@ public final class ClientJava {
     private final SSLContext context;
     private HttpClient client;
     private final String proof;
+    private Duration patience = Duration.ofSeconds(60);
 
     private ClientJava(String settings) throws Exception {
         this.settings = settings;
@@ -123,8 +124,7 @@ public final class ClientJava {
     private CompletableFuture<Answer> push(String device) {
         URI uri = URI.create("https://" + setting("host") + ":" + setting("port") + "/3/device/" + device);
         HttpRequest.Builder request = HttpRequest.newBuilder(uri)
-            // What was sent on a connection that ended may stay without an answer, and without an error.
-            .timeout(Duration.ofSeconds(10))
+            .timeout(patience)
             .header("apns-topic", setting("topic"))
             .header("apns-push-type", "background")
             .header("apns-priority", "5")
@@ -169,6 +169,8 @@ public final class ClientJava {
         thread.setDaemon(true);
         thread.start();
         show("before the restart", pushAll(tokens(1, 20)), null);
+        // What was sent on a connection that ended may stay without an answer, and without an error.
+        patience = Duration.ofSeconds(10);
         List<Answer> taken = new ArrayList<>();
         boolean isLast = false;
         while (!isLast) {

@@ -27,7 +27,7 @@ public final class ExpectJava {
         SSLContext context = SSLContext.getInstance("TLS");
         context.init(null, trust.getTrustManagers(), null);
         HttpClient client = HttpClient.newBuilder().version(HttpClient.Version.HTTP_2).sslContext(context).build();
-        HttpRequest request = HttpRequest.newBuilder(URI.create(arguments[0])).timeout(Duration.ofSeconds(20))
+        HttpRequest request = HttpRequest.newBuilder(URI.create(arguments[0])).timeout(Duration.ofSeconds(60))
             .expectContinue(true).header("apns-topic", arguments[2]).header("apns-push-type", "background")
             .header("apns-priority", "5").POST(HttpRequest.BodyPublishers.ofString(arguments[3])).build();
         HttpResponse<String> answer = client.send(request, HttpResponse.BodyHandlers.ofString());

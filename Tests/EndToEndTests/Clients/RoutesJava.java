@@ -39,7 +39,7 @@ public final class RoutesJava {
             HttpRequest.BodyPublisher body = method.equals("POST")
                 ? HttpRequest.BodyPublishers.ofString("{}") : HttpRequest.BodyPublishers.noBody();
             HttpRequest request =
-                HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(20)).method(method, body).build();
+                HttpRequest.newBuilder(URI.create(url)).timeout(Duration.ofSeconds(60)).method(method, body).build();
             HttpResponse<InputStream> answer = client.send(request, HttpResponse.BodyHandlers.ofInputStream());
             if (answer.version() != version) throw new IllegalStateException(url + ": " + answer.version());
             boolean isStream = answer.headers().firstValue("content-type").orElse("").startsWith("text/event-stream");

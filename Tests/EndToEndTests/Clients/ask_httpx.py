@@ -16,7 +16,7 @@ import httpx
 
 def client(authority, version="2"):
     context = ssl.create_default_context(cafile=authority)
-    return httpx.Client(http1=version == "1", http2=version == "2", verify=context, timeout=20, trust_env=False)
+    return httpx.Client(http1=version == "1", http2=version == "2", verify=context, timeout=60, trust_env=False)
 
 
 def push(url, authority, topic, body):

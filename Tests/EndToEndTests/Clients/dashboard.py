@@ -23,7 +23,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Error, expect, sync_playwright
 
 settings = types.SimpleNamespace(**{"operator": None, "plain": None, **json.loads(sys.argv[1])})
-expect.set_options(timeout=30_000)
+expect.set_options(timeout=60_000)
 
 
 class Watcher:
@@ -629,7 +629,7 @@ def tabs(browser):
         goes_on(page)
     streams.settle(pages, 1)
     for turn in range(30):
-        pages[turn % 3].goto(f"{settings.url}/?{turn}", wait_until="commit", timeout=10_000)
+        pages[turn % 3].goto(f"{settings.url}/?{turn}", wait_until="commit", timeout=60_000)
     for page in pages:
         wait_for_life(page)
     streams.settle(pages, 1)

@@ -16,7 +16,7 @@ import httpx
 import schemathesis
 
 TOPIC = "com.example.schemathesis"
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 OF_A_WAKE = {"reportResult", "extendWake", "releaseWake", "reportProgress"}
 
 address = os.environ.get("WAKEGATE_PLAIN")

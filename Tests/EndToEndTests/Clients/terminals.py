@@ -35,7 +35,7 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 WRAPS, WRAPS_NOT = b"\x1b[?7h", b"\x1b[?7l"
 EXPORT = "com.example.tasks.export"
 COLOUR = re.compile(rb"\x1b\[3[0-7]")
-EXPECT_SECONDS = 30
+EXPECT_SECONDS = 60
 
 
 class Terminal:

@@ -115,13 +115,13 @@ final class GatewayEngineRig {
 
     /// Runs the engine, without requests, until `isDone` holds for the results.
     ///
-    /// - Throws: if it does not within ten seconds.
+    /// - Throws: if it does not within a minute.
     func run(_ what: String, until isDone: (GatewayEngineRig) -> Bool) throws {
-        let limit = Date(timeIntervalSinceNow: 10)
+        let limit = Date(timeIntervalSinceNow: 60)
         self.takeOutputs()
         while !isDone(self) {
             guard let isSignaled = self.wakeup.wait(until: limit) else {
-                throw RigFailure("not within 10 s: \(what); told were \(self.told)")
+                throw RigFailure("not within 60 s: \(what); told were \(self.told)")
             }
             if isSignaled { self.step() }
             self.takeOutputs()

@@ -34,7 +34,7 @@ struct TLSTests {
         status: Int32, output: String
     ) {
         let url = server.address.replacingOccurrences(of: "127.0.0.1", with: "https://localhost") + path
-        let always = ["-s", "-S", "--max-time", "10", "--noproxy", "*", "--cacert", self.folder + "/ca.pem"]
+        let always = ["-s", "-S", "--max-time", "60", "--noproxy", "*", "--cacert", self.folder + "/ca.pem"]
         let ended = try Children.run("curl", always + options + [url])
         return (ended.status, ended.output)
     }

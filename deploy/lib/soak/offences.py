@@ -16,7 +16,7 @@ ACK, END_STREAM, END_HEADERS = 1, 1, 4
 PROTOCOL_ERROR, SETTINGS_TIMEOUT, CANCEL, ENHANCE_YOUR_CALM = 1, 4, 8, 11
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 INITIAL_WINDOW_SIZE = 4
-WAIT_SECONDS = 30
+WAIT_SECONDS = 60
 
 
 def frame(kind: int, flags: int = 0, stream: int = 0, payload: bytes = b"") -> bytes:

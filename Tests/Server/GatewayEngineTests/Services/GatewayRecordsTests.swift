@@ -161,7 +161,7 @@ struct WatchdogTests {
         let pulse = Pulse()
         let told = DispatchSemaphore(value: 0)
         let watchdog = try Watchdog(microseconds: 4000, [Watchdog.Watched(pulse) { pulse.beat() }]) { told.signal() }
-        for _ in 0..<3 { #expect(told.wait(timeout: .now() + 30) == .success) }
+        for _ in 0..<3 { #expect(told.wait(timeout: .now() + 60) == .success) }
         watchdog.stop()
     }
 }
