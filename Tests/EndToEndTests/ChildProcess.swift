@@ -81,7 +81,7 @@ final class ChildProcess {
 
     deinit {
         if !self.hasEnded {
-            kill(self.process.processIdentifier, SIGKILL)
+            self.send(SIGKILL)
             self.ended.wait()
         }
         try? self.output.fileHandleForReading.close()
@@ -104,7 +104,10 @@ final class ChildProcess {
     /// Ends the program's standard input.
     func endInput() throws { try self.source.fileHandleForWriting.close() }
 
-    func send(_ signal: Int32) { kill(self.process.processIdentifier, signal) }
+    /// Sends a signal, unless the process has ended; another process may have its number by then.
+    func send(_ signal: Int32) {
+        if self.process.isRunning { kill(self.process.processIdentifier, signal) }
+    }
 
     /// Sends a signal, and waits for the end of the output and of the process.
     @discardableResult
