@@ -186,7 +186,11 @@ struct LogTests {
     func standardError() throws {
         _ = signal(SIGPIPE, SIG_IGN)
         var ends: [Int32] = [0, 0]
-        try #require(unsafe pipe(&ends) == 0)
+        // A child of another test that inherited the reading end would keep the pipe readable.
+        try Children.alone {
+            try #require(unsafe pipe(&ends) == 0)
+            for end in ends { try #require(fcntl(end, F_SETFD, FD_CLOEXEC) == 0) }
+        }
         let sink = StandardError(descriptor: ends[1])
         #expect(sink.write(self.line(.ready, ["edge": "a b"]), .text))
         #expect(sink.write(self.line(.ready), .json))
