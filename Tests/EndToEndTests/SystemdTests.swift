@@ -6,6 +6,9 @@ import WakeGateTestKit
 @Suite("The units of systemd", .timeLimit(.minutes(15)))
 struct SystemdTests {
     private static let program = "/usr/bin/wakegate"
+    private let folder: TemporaryFolder
+
+    init() throws { self.folder = try TemporaryFolder() }
 
     @Test("The units are sound for systemd, with the program that was built")
     func verify() throws {
@@ -94,9 +97,7 @@ struct SystemdTests {
     private func unit(_ name: String, as instance: String? = nil) throws -> String {
         let text = try Checkout.text("deploy/systemd/\(name)")
         try #require(name.hasSuffix(".socket") || text.contains("ExecStart=\(Self.program) "))
-        let folder = FileManager.default.temporaryDirectory.appendingPathComponent("wakegate-units-\(getpid())")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        let unit = folder.appendingPathComponent(instance ?? name)
+        let unit = self.folder.url.appendingPathComponent(instance ?? name)
         let program = text.replacingOccurrences(of: Self.program, with: RunningGateway.program)
         try program.write(to: unit, atomically: true, encoding: .utf8)
         return unit.path
