@@ -370,9 +370,10 @@ final class ScriptedServer {
 
     let port: Int
     private let process = Process()
+    private let input = Pipe.toChild()
 
     private static let script = """
-        import http.server, json, sys
+        import http.server, json, os, sys, threading
         class Handler(http.server.BaseHTTPRequestHandler):
             protocol_version = "HTTP/1.1"
             def log_message(self, *arguments): pass
@@ -411,6 +412,10 @@ final class ScriptedServer {
         http.server.ThreadingHTTPServer.request_queue_size = 128
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         print(server.server_port, flush=True)
+        def end_with_tests():
+            sys.stdin.buffer.read()
+            os._exit(0)
+        threading.Thread(target=end_with_tests, daemon=True).start()
         server.serve_forever()
         """
 
@@ -418,7 +423,7 @@ final class ScriptedServer {
         let output = Pipe.toChild()
         self.process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         self.process.arguments = ["python3", "-c", Self.script, handshake.rawValue]
-        self.process.standardInput = FileHandle.nullDevice
+        self.process.standardInput = self.input
         self.process.standardOutput = output
         // The test runner waits until every process has closed its output.
         self.process.standardError = FileHandle.nullDevice
@@ -429,7 +434,11 @@ final class ScriptedServer {
         self.port = try #require(Int(String(decoding: line, as: UTF8.self)))
     }
 
-    deinit { kill(self.process.processIdentifier, SIGKILL) }
+    deinit {
+        if self.process.isRunning { kill(self.process.processIdentifier, SIGKILL) }
+        // Foundation never releases a process or its pipes.
+        try? self.input.fileHandleForWriting.close()
+    }
 
     func url(_ path: String) -> String { "http://127.0.0.1:\(self.port)\(path)" }
 }
