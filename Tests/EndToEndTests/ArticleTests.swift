@@ -128,7 +128,7 @@ struct WebhookArticleTests {
         let script = try #require(ShownCommand.blocks("python", in: "Webhooks").first)
         #expect(script.split(separator: "\n", omittingEmptySubsequences: false).count <= 16)
         try Data(script.utf8).write(to: folder.folder.appendingPathComponent("receiver.py"))
-        let port = "\(try WebhookRig().freePort())"
+        let port = "\(try FreePort.take())"
         let shown = try ShownCommand.all(in: "Webhooks").map {
             ShownCommand(command: $0.command.replacing("8080", with: port), output: $0.output)
         }

@@ -146,7 +146,7 @@ struct ExampleTests {
     )
     func providerRetries(language: Language) throws {
         let folder = try RestartFolder()
-        let first = try RunningGateway(["--set", "drainTimeout=4"], in: folder.folder)
+        let first = try folder.start(["--set", "drainTimeout=4"])
         // A wake in flight keeps the gateway from ending at once.
         let busy = try first.curlWorker(topic: self.topic)
         #expect(try first.push(String(repeating: "b5", count: 32), topic: self.topic).status == 200)

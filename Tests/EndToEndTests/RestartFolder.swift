@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import Synchronization
 import WakeGateTestKit
 
 /// A directory in which gateways run one after another; removed with the last reference.
@@ -21,11 +22,13 @@ final class RestartFolder {
     /// Starts the next gateway. The previous one must have ended.
     func start(
         _ arguments: [String] = [],
-        edge: String = "127.0.0.1:0",
-        admin: String = "127.0.0.1:0",
+        edge: String? = nil,
+        admin: String? = nil,
         under launcher: [String] = []
     ) throws -> RunningGateway {
         let settings = ["--set", "drainTimeout=1"] + arguments
+        let edge = try edge ?? "127.0.0.1:\(FreePort.take())"
+        let admin = try admin ?? "127.0.0.1:\(FreePort.take())"
         return try RunningGateway(settings, in: self.folder, edge: edge, admin: admin, under: launcher)
     }
 
@@ -45,6 +48,38 @@ final class RestartFolder {
             """
         let ended = try ChildProcess.run("python3", ["-c", script, self.journal.path, statements])
         guard ended.status == 0 else { throw ChildProcess.Failure(description: ended.errors) }
+    }
+}
+
+/// Ports of this machine on which nothing listens.
+///
+/// They are below the range from which the system gives ports to others, so that no connection or listener takes the
+/// port of a gateway until it starts again.
+enum FreePort {
+    private static let ports = 10_000..<20_000
+    private static let count = Atomic(Int.random(in: Self.ports))
+
+    static func take() throws -> Int {
+        for _ in Self.ports {
+            let number = Self.count.wrappingAdd(1, ordering: .relaxed).newValue
+            let port = Self.ports.lowerBound + number % Self.ports.count
+            if Self.isFree(port) { return port }
+        }
+        throw ChildProcess.Failure(description: "no port is free")
+    }
+
+    private static func isFree(_ port: Int) -> Bool {
+        let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_port = in_port_t(port).bigEndian
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        return unsafe withUnsafePointer(to: &address) {
+            unsafe $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                unsafe bind(descriptor, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+            }
+        }
     }
 }
 

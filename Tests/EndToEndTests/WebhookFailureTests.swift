@@ -7,7 +7,7 @@ struct WebhookFailureTests {
     @Test("An unreachable webhook rests, its pushes keep their attempts, and it is used again when it is reachable")
     func unreachable() throws {
         let rig = try WebhookRig()
-        let port = try rig.freePort()
+        let port = try FreePort.take()
         let gateway = try rig.gateway(port: port)
         try gateway.pushHook(1, replies: ["newData"])
         try gateway.eventually("it rests") { try gateway.hook("state") as? String == "resting" }
@@ -61,7 +61,7 @@ struct WebhookFailureTests {
     @Test("An answer over HTTP/2 counts even if the receiver has not read the wake")
     func answeredEarly() throws {
         let rig = try WebhookRig()
-        let port = try rig.freePort()
+        let port = try FreePort.take()
         let state = rig.folder.state.path
         let configuration = rig.folder.folder.appendingPathComponent("nginx.conf")
         try """

@@ -115,18 +115,6 @@ final class WebhookRig {
         return try self.folder.start(["--set", hook, "--set", "policy.launchInterval=0.05"] + arguments)
     }
 
-    /// Returns a port on which nothing listens.
-    func freePort() throws -> Int {
-        let ended = try ChildProcess.run(
-            "python3",
-            ["-c", "import socket; s = socket.socket(); s.bind(('127.0.0.1', 0)); print(s.getsockname()[1])"]
-        )
-        guard let port = Int(ended.output.trimmingCharacters(in: .whitespacesAndNewlines)) else {
-            throw ChildProcess.Failure(description: "no port: \(ended.errors)")
-        }
-        return port
-    }
-
     static func token(_ device: Int) -> String { String(format: "%064x", device) }
 }
 
