@@ -192,6 +192,10 @@ struct CauseContractTests {
         let told = contract.followed().filter { $0.kind == .taskRefused }
         #expect(told.map(\.reason) == ["NotPermitted", "TooManySessions"])
         #expect(told.map(\.detail) == ["appRefresh com.other", "urlSession session8"])
+        contract.ask { $0.finish(19, 1, "session0") }
+        #expect(contract.answer(19) == "202", "a session that waits takes more transfers")
+        let sessions = try contract.counters().sessions
+        #expect(sessions.finished == 9 && sessions.refused == 1 && sessions.waiting == 9)
     }
 
     @Test("A push shows payload, worker, holds and wait", arguments: EngineKind.all)

@@ -96,24 +96,6 @@ struct DeviceContractTests {
         #expect(contract.answer(6) == "404 UnknownDevice")
     }
 
-    @Test("A force quit discards the pending push and holds later ones", arguments: EngineKind.all)
-    func forceQuit(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.push(1, 1) }
-        contract.ask { $0.conditions(2, 1) { $0.appState = .forceQuit } }
-        var counters = try contract.counters()
-        #expect((counters.pending, counters.discarded[.forceQuit]) == (0, 1))
-        contract.ask {
-            $0.subscribe(3)
-            $0.push(4, 1, .immediate)
-        }
-        #expect(contract.reply(4)?.hold == "forceQuit" && contract.wakes.isEmpty)
-        contract.ask { $0.conditions(5, 1) { $0.appState = .background } }
-        #expect(contract.wakes.count == 1)
-        counters = try contract.counters()
-        #expect((counters.accepted, counters.inFlight) == (2, 1))
-    }
-
     @Test("An operator can launch a held device, and end its wake", arguments: EngineKind.all)
     func simulated(kind: EngineKind) throws {
         let contract = try EngineContract(kind)

@@ -211,6 +211,7 @@ struct TaskContractTests {
         #expect(contract.expired(2).isEmpty)
         contract.ask { $0.listTasks(5, 1) }
         #expect(contract.member(5, "running", "0", "progress", "completed") == "10")
+        #expect(contract.member(5, "running", "0", "why").contains("advanced to 10 of 100 at "))
         contract.ask {
             $0.extend(6, wake.id)
             $0.progress(7, EngineContract.unknownWake, 1)

@@ -43,23 +43,6 @@ struct WakeContractTests {
         #expect(counters.completed == 1 && counters.results.sum == 1)
     }
 
-    @Test(
-        "A failed push is launched again by the policy, and ends after the last attempt",
-        arguments: EngineKind.all
-    )
-    func retries(kind: EngineKind) throws {
-        let (contract, first) = try EngineContract.launched(kind, slots: 1)
-        var wake = first
-        for attempt in 1...3 {
-            #expect(wake.attempt == UInt32(attempt) && wake.push == EngineRig.apnsID(2))
-            contract.ask { $0.report(10 + attempt, wake.id, .failed) }
-            contract.pass(seconds: 60)
-            wake = try contract.lastWake()
-        }
-        let counters = try contract.counters()
-        #expect((counters.launched, counters.discarded[.exhausted], counters.pending) == (3, 1, 0))
-    }
-
     @Test("An extension moves the deadline, within the limit of the policy", arguments: EngineKind.all)
     func extensions(kind: EngineKind) throws {
         let (contract, wake) = try EngineContract.launched(kind, slots: 1)
