@@ -123,11 +123,6 @@ final class EngineContract: OutputHolder {
     /// Starts to collect events for `followed`.
     func follow() { self.follower = self.events.follow {} }
 
-    func followNoMore() {
-        if let follower { self.events.leave(follower) }
-        self.follower = nil
-    }
-
     /// Returns the events since the last call.
     func followed() -> [LiveEvent] {
         guard let follower else { return [] }
