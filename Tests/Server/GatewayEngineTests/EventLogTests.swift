@@ -340,13 +340,14 @@ struct DeliveryLogTests {
         #expect(ways[3].status == 404)
     }
 
-    @Test("A device's last pushes are listed, the newest first and at most 32, each with its state")
+    @Test("A device's last pushes are listed, newest first and at most 32, each with its state, and its last 32 events")
     func list() throws {
         let rig = try GatewayEngineRig()
         try rig.ask(1...40) { for request in 1...40 { $0.push(request, 1) } }
-        let answers = try rig.ask(41...42) {
+        let answers = try rig.ask(41...43) {
             $0.devicePushes(41, 1)
             $0.devicePushes(42, 9)
+            $0.explain(43, 1)
         }
         let pushes = answers[0].value(["pushes"]) as? [[String: Any]] ?? []
         #expect(pushes.map { $0["apnsID"] as? String } == (9...40).reversed().map { GatewayEngineRig.apnsID($0) })
@@ -355,5 +356,6 @@ struct DeliveryLogTests {
         #expect(pushes.dropFirst().first?["into"] as? String == GatewayEngineRig.apnsID(40))
         #expect(answers[0].string("token")?.count == 64)
         #expect(answers[1].status == 404 && answers[1].string("reason") == "UnknownDevice")
+        #expect(answers[2].recent.map { $0[1] } == (9...40).reversed().map { GatewayEngineRig.apnsID($0) })
     }
 }

@@ -389,32 +389,6 @@ struct EngineHistoryTests {
         #expect(try rig.ask(7) { $0.explain(7, other) }.recent.map { $0[0] } == ["push", "registered"])
     }
 
-    @Test("At most 32 events are shown")
-    func count() throws {
-        let rig = try GatewayEngineRig()
-        try rig.ask(1...50) { for request in 1...50 { $0.push(request, 1) } }
-        let explained = try rig.ask(51) { $0.explain(51, 1) }
-        #expect(explained.recent.map { $0[1] } == (19...50).reversed().map { GatewayEngineRig.apnsID($0) })
-    }
-
-    @Test("Events of a failed commit and of later steps are not in the history")
-    func failed() throws {
-        let store = SimulatedStore()
-        store.failOperation(7)
-        let rig = try GatewayEngineRig(store)
-        try rig.ask(1) { $0.push(1, 1) }
-        rig.gate.close()
-        rig.step { $0.push(2, 1) }
-        try rig.waitForCommit()
-        rig.step { $0.push(3, 1) }
-        rig.gate.open()
-        #expect(try rig.answers(2...3).map(\.status) == [503, 503])
-        let explained = try rig.ask(4) { $0.explain(4, 1) }
-        #expect(explained.recent.map { $0[0] } == ["push", "registered"])
-        #expect(explained.recent.first?[1] == GatewayEngineRig.apnsID(1))
-        #expect(explained.string("pending", "apnsID") == GatewayEngineRig.apnsID(1))
-    }
-
     @Test("Excess waiting events are dropped and counted; questions are answered, and later events are kept")
     func dropped() throws {
         let loop = LoopMailbox()

@@ -130,18 +130,6 @@ struct MetricsTests {
         #expect(atMostTwo == reading["wakegate_commit_batch_pushes_count"])
     }
 
-    @Test("After a failed commit metrics report it, and count the durable state")
-    func storeFailed() throws {
-        let rig = try GatewayEngineRig()
-        try rig.ask(1) { $0.push(1, 1) }
-        rig.store.failOperation(rig.store.operations)
-        try rig.ask(2) { $0.push(2, 1) }
-        let reading = try rig.metrics()
-        #expect(reading["wakegate_store_failed"] == 1)
-        #expect(reading["wakegate_pushes_unaccounted"] == 0)
-        #expect(reading["wakegate_pushes_accepted_total"] == 1)
-    }
-
     @Test("Metrics contain no device token and no apns-id")
     func secrets() throws {
         let rig = try GatewayEngineRig()

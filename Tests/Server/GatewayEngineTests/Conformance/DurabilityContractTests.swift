@@ -37,13 +37,20 @@ struct DurabilityContractTests {
             $0.subscribe(11)
             $0.readiness(12)
             $0.topics(13)
+            $0.metrics(14)
+            $0.explain(15, 1)
         }
         #expect(contract.word(9) == "ServiceUnavailable")
         for request in 10...12 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
         #expect(contract.answer(13) == "200", "the answer has the durable state")
+        let reading = try MetricsReading(contract.text(14))
+        #expect(reading["wakegate_store_failed"] == 1 && reading["wakegate_pushes_unaccounted"] == 0)
+        #expect(reading["wakegate_pushes_accepted_total"] == 1)
+        let events = (0...3).map { contract.member(15, "recent", "\($0)", "event") }
+        #expect(events == ["launch", "push", "registered", ""], "the history has only durable events")
         contract.pass(seconds: 120)
         #expect(contract.wakes.count == 1)
-        for request in 1...13 { #expect(contract.answerCount(request) == 1, "request \(request)") }
+        for request in 1...15 { #expect(contract.answerCount(request) == 1, "request \(request)") }
         let statistics = try contract.statistics()
         let counters = try contract.counters()
         #expect((counters.accepted, counters.inFlight, counters.completed) == (1, 1, 0))
@@ -140,17 +147,24 @@ struct DurabilityContractTests {
     }
 
     @Test(
-        "A process that dies before the commit leaves no trace of unanswered pushes",
+        "A process that dies before the commit leaves no trace of unanswered pushes and submissions",
         arguments: EngineKind.onCommand
     )
     func diesBeforeCommit(kind: EngineKind) throws {
-        let (contract, _) = try EngineContract.launched(kind)
-        contract.step { $0.push(3, 2) }
-        contract.step { $0.push(4, 3) }
+        let (contract, _) = try EngineContract.launched(kind) { $0.permittedTasks = .all }
+        contract.step {
+            $0.push(3, 2)
+            $0.submit(4, 1, "a")
+        }
+        contract.step {
+            $0.push(5, 3)
+            $0.finish(6, 1, "s")
+        }
         try contract.restart()
-        #expect(contract.answerCount(3) + contract.answerCount(4) == 0)
+        for request in 3...6 { #expect(contract.answerCount(request) == 0, "request \(request)") }
         let counters = try contract.counters()
         #expect((counters.accepted, counters.pending, counters.registered) == (1, 1, 1))
+        #expect(counters.requests.submitted.sum == 0 && counters.sessions.finished == 0)
     }
 
     @Test("A stopping engine makes accepted work durable", arguments: EngineKind.keeping)
@@ -167,19 +181,6 @@ struct DurabilityContractTests {
 
 @Suite("The contract of a durable engine: background tasks", .timeLimit(.minutes(15)))
 struct TaskDurabilityContractTests {
-    @Test("A submission is answered only after it is durable", arguments: EngineKind.onCommand)
-    func durableFirst(kind: EngineKind) throws {
-        let contract = try taskContract(kind)
-        contract.step { $0.submit(1, 1, "a") }
-        contract.step { $0.finish(2, 1, "s") }
-        #expect(contract.answer(1).isEmpty && contract.answer(2).isEmpty)
-        try contract.restart()
-        contract.ask { $0.listTasks(3, 1) }
-        #expect(contract.text(3) == #"{"waiting":[],"running":[]}"#)
-        contract.ask { $0.submit(4, 1, "a") }
-        #expect(contract.answer(4) == "201")
-    }
-
     @Test(
         "Submitted tasks survive a restart; a running task is lost and launches again",
         arguments: EngineKind.keeping
@@ -209,9 +210,14 @@ struct TaskDurabilityContractTests {
         #expect(counters.sessions.finished == 5)
     }
 
-    @Test("After a restart a continued task resumes from its last reported progress", arguments: EngineKind.keeping)
+    @Test(
+        "After a restart a continued task resumes from its last reported progress, or from null",
+        arguments: EngineKind.keeping
+    )
     func resumed(kind: EngineKind) throws {
-        let (contract, wake) = try self.running(kind)
+        let (contract, _) = try self.running(kind)
+        #expect(try self.resumes(contract, from: "null"))
+        let wake = try contract.lastWake()
         contract.ask { $0.progress(4, wake.id, 40) }
         contract.pass(seconds: 2)
         #expect(try self.resumes(contract, from: #"{"completed":40,"total":100}"#))
@@ -238,7 +244,7 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
-        "Progress is answered before it is durable, and is durable within a second",
+        "Progress is answered before it is durable, and is durable within a second or when the gateway ends",
         arguments: EngineKind.keepingAlone
     )
     func lazyProgress(kind: EngineKind) throws {
@@ -259,35 +265,10 @@ struct TaskDurabilityContractTests {
         late.pass(milliseconds: wait)
         late.pass(milliseconds: 999 - wait)
         #expect(try self.resumes(late, from: #"{"completed":9,"total":100}"#))
-    }
 
-    @Test("Progress is stored with any event that ends its launch, and when the gateway ends", arguments: 0..<4)
-    func flushedProgress(way: Int) throws {
-        for kind in EngineKind.keepingAlone {
-            let (contract, wake) = try self.running(kind)
-            contract.step { $0.progress(4, wake.id, 40) }
-            switch way {
-            case 0: contract.ask { $0.lose(wake.id, on: 2, takingBackAttempt: false) }
-            case 1: contract.ask { $0.endStream(2) }
-            case 2: contract.ask { $0.submit(5, 1, "refresh") }
-            default: contract.finish()
-            }
-            #expect(try self.resumes(contract, from: #"{"completed":40,"total":100}"#), "\(kind)")
-        }
-    }
-
-    @Test("A task without progress launches again with a null resumedFrom", arguments: EngineKind.keeping)
-    func resumedFromNothing(kind: EngineKind) throws {
-        let (contract, first) = try self.running(kind)
-        #expect(!first.text.contains("resumedFrom"))
-        var ids = [first.id]
-        for request in 4...5 {
-            try contract.restart()
-            contract.ask { $0.subscribe(request, tasks: ["export"]) }
-            let again = try contract.lastWake()
-            #expect(again.attempt == 1 && again.text.contains(#""resumedFrom":null"#), "\(again.text)")
-            ids.append(again.id)
-        }
-        #expect(Set(ids).count == 3)
+        let (ended, last) = try self.running(kind)
+        ended.step { $0.progress(4, last.id, 40) }
+        ended.finish()
+        #expect(try self.resumes(ended, from: #"{"completed":40,"total":100}"#))
     }
 }
