@@ -62,9 +62,6 @@ struct EngineRestartTests {
         try rig.ask(1) { $0.subscribe(1) }
         try rig.ask(2) { $0.push(2, 1, .immediate) }
         try rig.waitForWakes(1)
-        let wake = try rig.lastWake()
-        let ended = try rig.ask(3) { $0.simulateLaunch(3, 1) }
-        #expect(ended.string("reason") == "WakeInFlight")
         let killed = SimulatedStore(rig.store.durable)
         rig.stop()
 
@@ -73,23 +70,12 @@ struct EngineRestartTests {
         // Killed again before any request: the loss is recorded once.
         let third = try GatewayEngineRig(SimulatedStore(killed.durable))
         next.stop()
-        let before = try third.ask(1...3) {
-            $0.statistics(1)
-            $0.report(2, wake, .newData)
-            $0.report(3, WakeID(random: (5, 6)), .newData)
-        }
-        #expect(before[0].integer("wakes", "results", "lost") == 1)
-        #expect(before[0].integer("pushes", "pending") == 1 && before[0].integer("pushes", "inFlight") == 0)
-        #expect(before[1].status == 409 && before[1].string("outcome") == "lost")
-        #expect(before[2].status == 404)
+        #expect(try third.ask(1) { $0.statistics(1) }.integer("wakes", "results", "lost") == 1)
         let results = try third.ask(8) { $0.explain(8, 1) }.recent.filter { $0[0] == "result" }
         #expect(results == [["result", GatewayEngineRig.apnsID(2), "lost"]])
         try third.ask(4) { $0.subscribe(4) }
         try third.waitForWakes(1)
         #expect(third.wakes[0].integer("attempt") == 1)
-        #expect(third.wakes[0].string("apnsID") == GatewayEngineRig.apnsID(2))
-        #expect(third.wakes[0].string("wake") != third.answer(2)?.string("wake"))
-        #expect(try third.lastWake() != wake)
     }
 
     @Test("A store that cannot be read or written ends the start with its cause", arguments: 0...3)
