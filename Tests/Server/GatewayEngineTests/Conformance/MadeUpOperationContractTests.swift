@@ -85,29 +85,6 @@ struct MadeUpOperationContractTests {
         for request in 3...7 { #expect(contract.answerCount(request) == 1, "request \(request)") }
     }
 
-    @Test("An unknown or removed device, or one of another topic, is out of scope", arguments: EngineKind.all)
-    func scope(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        let (unknownPeer, owner) = (try Caller.ofTopics([1]), try Caller.ofTopics([0]))
-        contract.ask {
-            $0.register(1, 1)
-            $0.register(2, 2)
-            $0.unregister(3, 2)
-        }
-        contract.ask {
-            $0.act(4, Self.plug, on: 2)
-            $0.act(5, Self.plug, on: 3)
-            $0.caller = unknownPeer
-            $0.act(6, Self.plug, on: 1)
-            $0.act(7, Self.plugged, on: 1)
-            $0.caller = owner
-            $0.act(8, Self.plugged, on: 1)
-        }
-        let answers = (4...8).map { contract.answer($0) }
-        #expect(answers == ["410 Unregistered"] + Array(repeating: "404 UnknownDevice", count: 3) + ["200"])
-        #expect(contract.text(8) == #"{"isCharging":false}"#)
-    }
-
     @Test("After a failed commit the operation behaves as declared", arguments: EngineKind.keepingAlone)
     func failedStore(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
