@@ -114,7 +114,7 @@ final class EmbeddedUnderTest: EngineUnderTest {
         let engine: any GatewayEngine
         let loop: LoopMailbox
         let committer: (any Committer)?
-        let store: FaultyStore?
+        let journal: FailingJournal?
     }
 
     init(_ storage: Storage, _ setting: EngineSetting) throws {
@@ -136,14 +136,17 @@ final class EmbeddedUnderTest: EngineUnderTest {
 
     func commit() { _ = self.life?.committer?.waitUntilIdle() }
 
-    func failNextCommit() { self.life?.store?.failNextCommit() }
+    func failNextCommit() {
+        self.life?.journal?.failNextCommit()
+        self.slowStore.failOperation(self.slowStore.operations)
+    }
 
     func restart() throws {
         // A committer with a thread finishes everything submitted. The engine's remaining changes are lost.
         if self.storage == .journal { self.life?.committer?.stop() }
         self.slowStore = self.slowStore.reopened(keepsUnresolved: false)
         // The old store must release its file first, on whichever thread holds the last reference.
-        let closed = self.life?.store?.closed
+        let closed = self.life?.journal?.closed
         self.life = nil
         closed?.wait()
         self.life = try Self.begin(self.storage, self.setting, self.folder, self.slowStore)
@@ -156,19 +159,8 @@ final class EmbeddedUnderTest: EngineUnderTest {
         _ slowStore: SimulatedStore
     ) throws -> Life {
         let loop = LoopMailbox()
-        var store: FaultyStore?
-        switch storage {
-        case .nothing: break
-        case .slow:
-            store = FaultyStore(slowStore) { take throws(StoreError) in
-                try slowStore.reopened(keepsUnresolved: false).load(take)
-            }
-        case .journal:
-            let path = "\(folder.path)/journal.sqlite"
-            store = FaultyStore(try Journal(path: path)) { take throws(StoreError) in
-                try JournalLoader.load(path: path, take)
-            }
-        }
+        let journal = try storage == .journal ? FailingJournal(path: "\(folder.path)/journal.sqlite") : nil
+        let store: (any RecordStore)? = storage == .slow ? slowStore : journal
         var committer: (any Committer)?
         let engine = try LocalEngine(
             configuration: setting.configuration,
@@ -191,53 +183,49 @@ final class EmbeddedUnderTest: EngineUnderTest {
             signal: {},
             onFailure: { _ in }
         )
-        return Life(engine: engine, loop: loop, committer: committer, store: store)
+        return Life(engine: engine, loop: loop, committer: committer, journal: journal)
     }
 }
 
-/// A store that fails a commit on request, before anything of it is written.
+/// A journal that fails a commit on request, before anything of it is written.
 ///
 /// The class is `@unchecked Sendable`: one thread uses it at a time, except for `failNextCommit`.
-private final class FaultyStore: RecordStore, @unchecked Sendable {
+private final class FailingJournal: RecordStore, @unchecked Sendable {
+    private let path: String
     /// Nil once it is closed.
-    private var store: (any RecordStore)?
+    private var journal: Journal?
     let closed = Latch()
-    private let durable: ((RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) -> Void
     private let isFailing = Mutex(false)
 
-    /// - Parameter durable: passes on the durable records of `store`.
-    init(
-        _ store: any RecordStore,
-        durable: @escaping ((RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) -> Void
-    ) {
-        self.store = store
-        self.durable = durable
+    init(path: String) throws {
+        self.path = path
+        self.journal = try Journal(path: path)
     }
 
     deinit {
-        self.store = nil
+        self.journal = nil
         self.closed.open()
     }
 
     func failNextCommit() { self.isFailing.withLock { $0 = true } }
 
     func load(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
-        try self.store?.load(take)
+        try self.journal?.load(take)
     }
 
-    var loss: StoreLoss? { self.store?.loss }
+    var loss: StoreLoss? { self.journal?.loss }
 
-    var isFork: Bool { self.store?.isFork ?? false }
+    var isFork: Bool { self.journal?.isFork ?? false }
 
-    func begin() throws(StoreError) { try self.store?.begin() }
+    func begin() throws(StoreError) { try self.journal?.begin() }
 
     func commit(_ batch: borrowing RecordBatch) throws(StoreError) {
         guard !self.isFailing.withLock({ $0 }) else { throw StoreError(message: "The disk is full.") }
-        try self.store?.commit(batch)
+        try self.journal?.commit(batch)
     }
 
     func reload(_ take: (RecordKey, ByteView) throws(StoreError) -> Void) throws(StoreError) {
-        try self.durable(take)
+        try JournalLoader.load(path: self.path, take)
     }
 }
 
