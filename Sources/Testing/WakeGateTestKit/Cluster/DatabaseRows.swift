@@ -12,7 +12,6 @@ package struct DatabaseRows {
     package struct Wake {
         package let device: DeviceToken
         package let holder: GatewayNumber
-        package let deadline: Instant
         /// The time when the wake ended; nil while it is in flight.
         package fileprivate(set) var ended: Instant?
     }
@@ -149,7 +148,7 @@ package struct DatabaseRows {
             if case .at(let moment) = change.due { self.due[token] = moment }
             if let ready = change.ready { self.ready[token] = ready.isEmpty ? nil : ready }
             for wake in change.launched {
-                self.wakes[wake.wake] = Wake(device: token, holder: commit.gateway, deadline: wake.deadline)
+                self.wakes[wake.wake] = Wake(device: token, holder: commit.gateway)
             }
             for id in change.ended {
                 guard let wake = self.wakes[id] else { continue }
@@ -270,7 +269,6 @@ package struct DatabaseLog {
         /// The policy time of the step.
         package let moment: Instant
         package let gateway: GatewayNumber
-        package let devices: [DeviceToken]
         package let launched: [(wake: WakeID, device: DeviceToken)]
         package let ended: [WakeID]
         package let events: [HistoryEvent]
@@ -313,7 +311,6 @@ package struct DatabaseLog {
                 at: now,
                 moment: commit.moment,
                 gateway: commit.gateway,
-                devices: commit.writes.devices.map(\.device.token),
                 launched: launched,
                 ended: ended,
                 events: commit.writes.events

@@ -18,7 +18,7 @@ package final class SimulatedDatabase {
     static let lockMax = 250
 
     /// The virtual time in milliseconds since 1970. Every correct clock shows it.
-    package private(set) var now: Int64
+    package private(set) var now: Int64 = 1_700_000_000_000
     /// Returns the time of an external clock, which is read before every immediate action; nil for none.
     package var follow: (() -> Int64)?
     package var pace: DatabasePace
@@ -61,11 +61,9 @@ package final class SimulatedDatabase {
     /// The number of later commits that the database must refuse.
     var refusals = 0
 
-    /// - `start`: the virtual time at the start, in milliseconds since 1970.
-    package init(seed: UInt64, pace: DatabasePace = .usual, start: Int64 = 1_700_000_000_000) {
+    package init(seed: UInt64, pace: DatabasePace = .usual) {
         self.generator = SeededGenerator(seed: seed)
         self.pace = pace
-        self.now = start
         self.isImmediate = pace.delay.upperBound == 0 && pace.replication.upperBound == 0
     }
 
