@@ -64,7 +64,7 @@ struct EngineStateTests {
 
         private func drain() throws {
             self.rig.step { $0.drain() }
-            try self.rig.run("the word to the loops") { $0.isDraining }
+            try self.rig.run("the word to the loops") { $0.told.isDraining }
         }
     }
 
@@ -158,7 +158,7 @@ struct EngineStateTests {
         }
         let commits = rig.store.commits
         rig.stop()
-        #expect(rig.answerCount(100) == 1)
+        #expect(rig.told.answerCount(100) == 1)
         #expect(rig.store.misuses.isEmpty, "\(rig.store.misuses)")
         if state.hasFailed { #expect(rig.store.commits == commits, "there are no more commits") }
     }
@@ -189,7 +189,7 @@ struct EngineStateTests {
         #expect(answers[0].integer("workers", "connected") == (state.hasFailed ? 1 : 0))
         #expect(answers[0].integer("wakes", "results", "lost") == (state.hasFailed ? 0 : 1))
         #expect(answers[1...].allSatisfy { $0.status == 503 }, "it drains")
-        #expect(rig.isDraining)
+        #expect(rig.told.isDraining)
         #expect(configured.withLock { $0 }, "the new configuration is in effect")
     }
 }

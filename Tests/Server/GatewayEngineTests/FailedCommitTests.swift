@@ -90,7 +90,7 @@ struct FailedCommitTests {
         try rig.waitForCommit()
         rig.step { $0.drain() }
         rig.gate.open()
-        try rig.run("the word to the loops") { $0.isDraining }
+        try rig.run("the word to the loops") { $0.told.isDraining }
         #expect(try rig.answers(1...1)[0].status == 503)
         rig.stop()
     }

@@ -151,17 +151,9 @@ final class GatewayEngineRig {
     /// Returns the answer to a request received so far.
     func answer(_ request: Int) -> EngineOutput? { self.told.first { $0.isAnswer && $0.request == request } }
 
-    /// Returns the number of answers to a request.
-    func answerCount(_ request: Int) -> Int { self.told.count { $0.isAnswer && $0.request == request } }
-
     /// The delivered wakes in order.
     var wakes: [EngineOutput] {
         self.told.filter { if case .wake = $0 { true } else { false } }
-    }
-
-    /// True if the loops know that the gateway drains.
-    var isDraining: Bool {
-        self.told.contains { if case .draining = $0 { true } else { false } }
     }
 
     /// Returns the id of the last delivered wake.

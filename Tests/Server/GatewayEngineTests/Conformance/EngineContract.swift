@@ -179,20 +179,6 @@ final class EngineContract: OutputHolder {
         }
     }
 
-    /// Returns true if a stream was notified that it holds no more wakes, and ends.
-    func hasDrained(_ stream: Int) -> Bool {
-        self.heard.contains { heard in
-            if case .drained(stream) = heard { true } else { false }
-        }
-    }
-
-    /// True if the loop was notified that nothing is launched any more.
-    var isDraining: Bool {
-        self.heard.contains { heard in
-            if case .draining = heard { true } else { false }
-        }
-    }
-
     /// A wake that never existed.
     static let unknownWake = WakeID(random: (1, 2))
 

@@ -104,6 +104,16 @@ extension OutputHolder {
         }
     }
 
+    /// Returns true if a stream was notified that it holds no more wakes, and ends.
+    func hasDrained(_ stream: Int) -> Bool {
+        self.heard.contains { if case .drained(stream) = $0 { true } else { false } }
+    }
+
+    /// True if the loop was notified that nothing is launched any more.
+    var isDraining: Bool {
+        self.heard.contains { if case .draining = $0 { true } else { false } }
+    }
+
     // MARK: On a stream, in order
 
     /// Returns the wakes that a stream had to release.
