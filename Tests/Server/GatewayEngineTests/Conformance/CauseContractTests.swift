@@ -316,8 +316,7 @@ struct CauseContractTests {
 
     @Test("Followers receive waits, conditions and submissions", arguments: EngineKind.all)
     func followed(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(1, 1) }
+        let contract = try taskContract(kind)
         contract.follow()
         contract.ask { $0.conditions(2, 1) { $0.network = false } }
         contract.ask { $0.push(3, 1, expiration: 0) }

@@ -72,26 +72,9 @@ struct DiagnosisContractTests {
         #expect(contract.member(12, "checks", "0", "remedy") == "wakegate device register \(token) --topic \(topic)")
     }
 
-    @Test("For a stalled worker no command is the remedy", arguments: EngineKind.all)
-    func stalled(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.subscribe(1, label: "w") }
-        contract.ask { $0.push(2, 1) }
-        for request in 3...5 {
-            let wake = try contract.lastWake()
-            contract.ask { $0.release(request, wake.id) }
-        }
-        contract.ask { $0.diagnose(6, 1) }
-        #expect(try self.failures(contract, 6) == ["slots"])
-        let detail = contract.member(6, "checks", "2", "detail")
-        #expect(detail.contains("worker \"w\": it gave back 3 wakes"), "\(detail)")
-        #expect(detail.hasSuffix(" a worker that gave wakes back tries again automatically."), "\(detail)")
-    }
-
     @Test("A list of topics shows the kinds of wakes that each stream accepts", arguments: EngineKind.all)
     func takes(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(1, 1) }
+        let contract = try taskContract(kind)
         contract.ask { $0.subscribe(2, tasks: ["a.*", "b"], resources: ["gpu"], takesPushes: false) }
         contract.ask { $0.topics(3) }
         #expect(contract.member(3, "topics", "0", "streams", "0", "takes", "pushes") == "false")

@@ -157,8 +157,7 @@ struct PauseContractTests {
 
     @Test("Tasks and sessions of a paused topic wait as pushes do", arguments: EngineKind.all)
     func tasks(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(1, 1) }
+        let contract = try taskContract(kind)
         contract.ask { $0.subscribe(2, tasks: ["com.example.*"], sessions: ["uploads"]) }
         contract.ask { $0.pause(3) }
         contract.ask { $0.submit(4, 1, "com.example.refresh") }

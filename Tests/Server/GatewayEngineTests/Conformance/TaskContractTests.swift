@@ -40,35 +40,6 @@ struct TaskContractTests {
         #expect(counters.launched == 0)
     }
 
-    @Test("A push accepts only a result", arguments: EngineKind.all)
-    func pushResult(kind: EngineKind) throws {
-        let contract = try taskContract(kind)
-        contract.ask { $0.subscribe(1) }
-        contract.ask { $0.push(2, 1) }
-        let wake = try contract.lastWake()
-        contract.ask {
-            $0.report(3, wake.id, TaskResult.success)
-            $0.report(4, wake.id, FetchResult.newData)
-        }
-        #expect(contract.answer(3) == "400 BadResult" && contract.answer(4) == "204")
-    }
-
-    @Test("A request goes only to a stream that handles it", arguments: EngineKind.all)
-    func takers(kind: EngineKind) throws {
-        let contract = try taskContract(kind)
-        contract.ask {
-            $0.subscribe(1)
-            $0.subscribe(2, tasks: ["other", "ref.*"], takesPushes: false)
-        }
-        contract.ask { $0.submit(3, 1, "refresh") }
-        #expect(contract.member(3, "disposition") == "scheduled" && contract.member(3, "held") == "worker")
-        #expect(contract.wakes.isEmpty)
-        contract.ask { $0.subscribe(4, tasks: ["refresh"]) }
-        #expect(try contract.lastWake().stream == 4)
-        contract.ask { $0.push(5, 2) }
-        #expect(try contract.lastWake().stream != 2, "it takes no pushes")
-    }
-
     @Test("A task with required resources goes only to a stream that offers them", arguments: EngineKind.all)
     func resources(kind: EngineKind) throws {
         let contract = try taskContract(kind)
@@ -97,8 +68,7 @@ struct TaskContractTests {
 
     @Test("An earliest beginning that is nearer than the interval is answered with a hint", arguments: EngineKind.all)
     func hint(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(1, 1) }
+        let contract = try taskContract(kind)
         let now = contract.wall
         contract.ask {
             $0.submit(2, 1, "near", earliestBegin: now + 30_000)
@@ -227,20 +197,6 @@ struct TaskContractTests {
         #expect(contract.answer(8) == "409 WakeEnded")
     }
 
-    @Test("Only continued tasks have progress", arguments: EngineKind.all)
-    func noProgress(kind: EngineKind) throws {
-        let contract = try taskContract(kind)
-        contract.ask {
-            $0.subscribe(1, tasks: ["refresh"])
-            $0.submit(2, 1)
-        }
-        let wake = try contract.lastWake()
-        contract.ask { $0.progress(3, wake.id, 1) }
-        #expect(contract.answer(3) == "409 NotContinued")
-        contract.pass(seconds: 21)
-        #expect(contract.expirations(1) == [.deadline])
-    }
-
     @Test("A processing task ends when its conditions do, and may be extended", arguments: EngineKind.all)
     func interrupted(kind: EngineKind) throws {
         let contract = try taskContract(kind)
@@ -254,10 +210,10 @@ struct TaskContractTests {
         #expect(wake.kind == .processing && wake.timeLeft == 600_000)
         contract.pass(seconds: 10)
         contract.ask { $0.extend(4, wake.id) }
-        guard case .extended(_, let deadline, _) = contract.outcome(4) else {
+        guard case .extended(wake.id, let deadline, let timeLeft) = contract.outcome(4) else {
             throw RigFailure("an extension is answered \(contract.answer(4))")
         }
-        #expect(deadline == wake.deadline + 10_000)
+        #expect(deadline == wake.deadline + 10_000 && timeLeft == 600_000)
         contract.ask { $0.conditions(5, 1) { $0.charging = false } }
         #expect(contract.expirations(2) == [.conditions])
         #expect(contract.conditions(2).map(\.charging) == [false])
@@ -317,25 +273,5 @@ struct TaskContractTests {
         #expect(session.name == "uploads")
         contract.ask { $0.simulateExpiration(8, 1) }
         #expect(contract.answer(8) == "202" && contract.expired(1).last == session.id)
-    }
-
-    @Test("A gateway that shuts down accepts no requests, and still lists and cancels", arguments: EngineKind.all)
-    func drains(kind: EngineKind) throws {
-        let contract = try taskContract(kind)
-        contract.ask { $0.submit(1, 1, "a") }
-        contract.ask { $0.drain() }
-        contract.ask {
-            $0.submit(2, 1, "b", .processing([]))
-            $0.finish(3, 1, "s")
-            $0.listTasks(4, 1)
-            // Device 7 does not exist.
-            $0.submit(6, 7, "b")
-            $0.finish(7, 7, "s")
-        }
-        contract.ask { $0.cancel(5, 1, "a") }
-        #expect((2...5).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "200", "204"])
-        #expect((6...7).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown"], "unknown devices, too")
-        #expect(contract.member(4, "waiting", "0", "identifier") == "a")
-        contract.finish()
     }
 }

@@ -3,6 +3,7 @@ import Gateway
 import Policy
 import Testing
 import WakeGateTestKit
+import Wire
 
 @Suite("The contract of an engine: wakes", .timeLimit(.minutes(15)))
 struct WakeContractTests {
@@ -20,12 +21,13 @@ struct WakeContractTests {
     }
 
     @Test(
-        "A repeated result is accepted, and a different one gets the outcome of the wake",
+        "A repeated result is accepted, a different one gets the outcome of the wake, and that of a task is refused",
         arguments: EngineKind.all
     )
     func lateResults(kind: EngineKind) throws {
         let (contract, wake) = try EngineContract.launched(kind, slots: 1)
         contract.ask {
+            $0.report(9, wake.id, TaskResult.success)
             $0.report(3, wake.id, .newData)
             $0.report(4, wake.id, .newData)
             $0.report(5, wake.id, .failed)
@@ -34,37 +36,13 @@ struct WakeContractTests {
             $0.extend(8, EngineContract.unknownWake)
         }
         #expect(
-            (3...8).map { contract.answer($0) } == [
-                "204", "204", "409 WakeEnded", "409 WakeEnded", "404 UnknownWake", "404 UnknownWake",
+            (3...9).map { contract.answer($0) } == [
+                "204", "204", "409 WakeEnded", "409 WakeEnded", "404 UnknownWake", "404 UnknownWake", "400 BadResult",
             ]
         )
         #expect(contract.released(1) == [wake.id], "the holder is notified once")
         let counters = try contract.counters()
         #expect(counters.completed == 1 && counters.results.sum == 1)
-    }
-
-    @Test("An extension moves the deadline, within the limit of the policy", arguments: EngineKind.all)
-    func extensions(kind: EngineKind) throws {
-        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
-        contract.pass(seconds: 15)
-        contract.ask { $0.extend(3, wake.id) }
-        guard case .extended(let extended, let deadline, let timeLeft) = contract.outcome(3) else {
-            throw RigFailure("an extension is answered \(contract.answer(3))")
-        }
-        #expect(extended == wake.id && timeLeft == 20_000 && deadline == wake.deadline + 15_000)
-        contract.pass(seconds: 10)
-        #expect(contract.expired(1).isEmpty, "the first deadline has passed")
-        contract.ask { $0.explain(8, 1) }
-        #expect(contract.member(8, "inFlight", "deadline") == "\(wake.deadline + 15_000)")
-        contract.ask { $0.extend(4, wake.id) }
-        contract.pass(seconds: 15)
-        contract.ask { $0.extend(5, wake.id) }
-        contract.ask { $0.extend(6, wake.id) }
-        #expect(contract.answer(6) == "409 ExtensionLimitReached")
-        contract.pass(seconds: 20)
-        #expect(contract.expired(1) == [wake.id])
-        contract.ask { $0.extend(7, wake.id) }
-        #expect(contract.answer(7) == "409 WakeEnded")
     }
 
     @Test(
@@ -73,9 +51,14 @@ struct WakeContractTests {
     )
     func expiry(kind: EngineKind) throws {
         let (contract, wake) = try EngineContract.launched(kind, slots: 1)
-        contract.ask { $0.push(3, 2) }
+        contract.ask {
+            $0.push(3, 2)
+            $0.progress(5, wake.id, 1)
+        }
+        #expect(contract.answer(5) == "409 NotContinued", "only continued tasks have progress")
         contract.pass(seconds: 21)
-        #expect(contract.expired(1) == [wake.id] && contract.released(1) == [wake.id])
+        #expect(contract.expired(1) == [wake.id] && contract.expirations(1) == [.deadline])
+        #expect(contract.released(1) == [wake.id])
         #expect(contract.wakes.last?.push == EngineRig.apnsID(3), "the waiting push gets the slot")
         contract.ask { $0.report(4, wake.id, .newData) }
         #expect(contract.answer(4) == "409 WakeEnded")
@@ -163,7 +146,14 @@ struct WakeContractTests {
         contract.ask {
             $0.topics(6)
             $0.explain(7, 1)
+            $0.diagnose(10, 1)
         }
+        #expect(contract.member(10, "checks", "2", "check") == "slots")
+        #expect(contract.member(10, "checks", "2", "ok") == "false")
+        #expect(contract.member(10, "checks", "2", "remedy") == "null", "no command helps")
+        let detail = contract.member(10, "checks", "2", "detail")
+        #expect(detail.contains(reason), "\(detail)")
+        #expect(detail.hasSuffix(" a worker that gave wakes back tries again automatically."), "\(detail)")
         #expect(contract.member(6, "topics", "0", "stalled") == "1")
         #expect(contract.member(6, "topics", "0", "stallReason") == reason)
         #expect(contract.member(7, "why").contains(reason) && contract.member(7, "pending", "attempts") == "0")
@@ -238,10 +228,13 @@ struct WakeContractTests {
         #expect(contract.released(1) == [wake.id])
     }
 
-    @Test("A gateway that shuts down launches nothing and accepts results", arguments: EngineKind.all)
+    @Test("A gateway that shuts down launches nothing, and takes results and cancellations", arguments: EngineKind.all)
     func drains(kind: EngineKind) throws {
-        let (contract, wake) = try EngineContract.launched(kind, slots: 3)
-        contract.ask { $0.push(3, 1) }
+        let (contract, wake) = try EngineContract.launched(kind, slots: 3) { $0.permittedTasks = .all }
+        contract.ask {
+            $0.push(3, 1)
+            $0.submit(8, 1, "a")
+        }
         contract.ask { $0.drain() }
         #expect(contract.isDraining)
         contract.ask {
@@ -249,9 +242,18 @@ struct WakeContractTests {
             $0.subscribe(5)
             $0.readiness(6)
             $0.report(7, wake.id, .newData)
+            // Device 7 does not exist.
+            for device in [1, 7] {
+                $0.submit(10 + device, device, "b", .processing([]))
+                $0.finish(20 + device, device, "s")
+            }
+            $0.listTasks(9, 1)
         }
-        #expect(contract.word(4) == "Shutdown")
-        #expect((5...7).map { contract.answer($0) } == ["503 Shutdown", "503 Shutdown", "204"])
+        #expect(contract.word(4) == "Shutdown" && contract.answer(7) == "204")
+        for request in [5, 6, 11, 17, 21, 27] { #expect(contract.answer(request) == "503 Shutdown", "\(request)") }
+        #expect(contract.member(9, "waiting", "0", "identifier") == "a")
+        contract.ask { $0.cancel(10, 1, "a") }
+        #expect(contract.answer(10) == "204")
         contract.pass(seconds: 120)
         #expect(contract.wakes.count == 1)
         let counters = try contract.counters()

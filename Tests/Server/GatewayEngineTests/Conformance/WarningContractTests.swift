@@ -47,7 +47,11 @@ struct WarningContractTests {
     func extensions(kind: EngineKind) throws {
         let (contract, wake) = try self.launched(kind)
         contract.pass(seconds: 10)
-        contract.ask { $0.extend(3, wake.id) }
+        contract.ask {
+            $0.extend(3, wake.id)
+            $0.explain(7, 1)
+        }
+        #expect(contract.member(7, "inFlight", "deadline") == "\(wake.deadline + 10_000)")
         contract.pass(seconds: 14)
         #expect(contract.warnings(1).isEmpty, "the first deadline no longer applies")
         contract.pass(seconds: 1)
@@ -71,8 +75,7 @@ struct WarningContractTests {
 
     @Test("Progress moves the warning of a continued task", arguments: EngineKind.all)
     func progress(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(2, 1) }
+        let contract = try taskContract(kind)
         contract.ask {
             $0.conditions(3, 1) { $0.appState = .active }
             $0.subscribe(4, tasks: ["export"])

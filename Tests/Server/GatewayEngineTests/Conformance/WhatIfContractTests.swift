@@ -105,9 +105,8 @@ struct WhatIfContractTests {
     }
 
     /// A device that ran a refresh, a processing task, a continued task and a session, and has a refresh that waits.
-    private func taskContract(_ kind: EngineKind) throws -> EngineContract {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(900, 1) }
+    private func busyContract(_ kind: EngineKind) throws -> EngineContract {
+        let contract = try taskContract(kind)
         contract.ask { $0.subscribe(1, tasks: ["refresh", "clean", "export"], sessions: ["photos"]) }
         func end(_ request: Int, after seconds: Int64) throws {
             let wake = try contract.lastWake()
@@ -134,7 +133,7 @@ struct WhatIfContractTests {
 
     @Test("Tasks are replayed, too, each once, and share the interval of pushes", arguments: EngineKind.all)
     func replaysTasks(kind: EngineKind) throws {
-        let contract = try self.taskContract(kind)
+        let contract = try self.busyContract(kind)
         try self.ask(contract, 100, #"{"policy":{"launchInterval":1200}}"#)
         #expect(contract.member(100, "tasks") == "5" && contract.member(100, "pushes") == "0")
         #expect(try self.tasks(contract, 100, "recorded") == [4, 0, 0, 1], "\(contract.text(100))")
@@ -147,8 +146,7 @@ struct WhatIfContractTests {
 
     @Test("A request that was replaced or cancelled counts once", arguments: EngineKind.all)
     func replaced(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(900, 1) }
+        let contract = try taskContract(kind)
         contract.ask { $0.submit(1, 1, "refresh", earliestBegin: contract.wall + 600_000) }
         contract.pass(seconds: 30)
         contract.ask { $0.submit(2, 1, "refresh", earliestBegin: contract.wall + 600_000) }
@@ -164,7 +162,7 @@ struct WhatIfContractTests {
 
     @Test("An exported trace has the tasks, and the simulator runs it as the what-if does", arguments: EngineKind.all)
     func taskTrace(kind: EngineKind) throws {
-        let contract = try self.taskContract(kind)
+        let contract = try self.busyContract(kind)
         contract.ask { $0.trace(100, 1) }
         var summary = ""
         let lines = contract.text(100).split(separator: "\n").map(String.init)
@@ -214,8 +212,7 @@ struct WhatIfContractTests {
 
     @Test("A continued task of a device whose use was reported is replayed in that use", arguments: EngineKind.all)
     func use(kind: EngineKind) throws {
-        let contract = try EngineContract(kind) { $0.permittedTasks = .all }
-        contract.ask { $0.register(900, 1) }
+        let contract = try taskContract(kind)
         contract.ask { $0.subscribe(1, tasks: ["export"]) }
         contract.ask { $0.conditions(2, 1) { $0.appState = .active } }
         contract.ask { $0.submit(3, 1, "export", .continued(.queue)) }
