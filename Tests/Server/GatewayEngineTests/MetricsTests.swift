@@ -212,10 +212,9 @@ struct SamplesAndLimitsTests {
         for passed in [0, 1, 999, 1000, 1500, 2000, 9_300, 9_999, 10_300] as [Int64] {
             sampler.look(Instant(milliseconds: start + passed), workspace, room, loopCount: 1)
         }
-        let json = try #require(service.samples(seconds: 1))
-        let series = try JSONSerialization.jsonObject(with: Data(json)) as? [String: Any]
-        let rows = try #require(series?["samples"] as? [[NSNumber]])
-        #expect(rows.map { $0[0].int64Value - start - 10_000 } == [0, 1000, 2000, 9_300, 10_300])
+        let series = try #require(service.samples(seconds: 1).flatMap { JSONValue($0) })
+        let times = try #require(series["samples"]).elements.compactMap { $0.elements.first?.integer }
+        #expect(times.map { $0 - start - 10_000 } == [0, 1000, 2000, 9_300, 10_300])
         #expect(sampler.nextAt == start + 11_300)
     }
 
@@ -249,14 +248,21 @@ struct SampleHistoryTests {
 
     /// Returns the times of a series in seconds, as written.
     private func seconds(_ history: SampleHistory, every: Int) throws -> [Int] {
-        var writer = JSONWriter()
-        try #require(history[seconds: every]).write(to: &writer)
-        let json = try JSONSerialization.jsonObject(with: Data(writer.buffer.view.array)) as? [String: Any]
-        #expect(json?["fields"] as? [String] == LiveSample.fields)
-        let rows = try #require(json?["samples"] as? [[NSNumber]])
+        let json = try self.series(history, every: every)
+        #expect(json["fields"]?.elements.compactMap(\.text) == LiveSample.fields)
         let accepted = try #require(LiveSample.fields.firstIndex(of: "accepted"))
-        for row in rows { #expect(row[accepted].int64Value == row[0].int64Value / 1000 * 3) }
-        return rows.map { $0[0].intValue / 1000 }
+        return try #require(json["samples"]).elements.map { sample in
+            let row = sample.elements
+            let second = try #require(row[0].integer) / 1000
+            #expect(row[accepted].integer == second * 3)
+            return Int(second)
+        }
+    }
+
+    private func series(_ history: SampleHistory, every seconds: Int) throws -> JSONValue {
+        var writer = JSONWriter()
+        try #require(history[seconds: seconds]).write(to: &writer)
+        return try #require(JSONValue(writer.buffer.view.array))
     }
 
     @Test("Each resolution keeps its last samples, oldest first, and never more than its limit")
@@ -290,11 +296,8 @@ struct SampleHistoryTests {
         counters.tasks.launched[.urlSession] = 5
         var history = SampleHistory()
         history.append(LiveSample(at: 1, counters, rejected: 0, Dispatcher.WorkerCounts()))
-        var writer = JSONWriter()
-        try #require(history[seconds: 1]).write(to: &writer)
-        let json = try JSONSerialization.jsonObject(with: Data(writer.buffer.view.array)) as? [String: Any]
-        let row = try #require((json?["samples"] as? [[NSNumber]])?.first)
-        let shown = zip(LiveSample.fields, row).filter { $0.0.hasPrefix("tasks.") && $0.1 != 0 }
+        let row = try #require(self.series(history, every: 1).value(at: ["samples", "0"])).elements.map(\.described)
+        let shown = zip(LiveSample.fields, row).filter { $0.0.hasPrefix("tasks.") && $0.1 != "0" }
         #expect(
             shown.map { "\($0.0) \($0.1)" } == [
                 "tasks.waiting.processing 3", "tasks.waiting.urlSession 9", "tasks.inFlight.continued 4",

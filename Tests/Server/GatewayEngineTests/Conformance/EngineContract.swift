@@ -140,16 +140,8 @@ final class EngineContract: OutputHolder {
     func member(_ request: Int, _ path: String...) -> String { self.member(request, at: path) }
 
     func member(_ request: Int, at path: [String]) -> String {
-        var value: JSONValue? = try? JSONReader.read(self.text(request))
-        for name in path {
-            if let index = Int(name), case .array(let elements)? = value {
-                value = elements.indices.contains(index) ? elements[index] : nil
-            } else {
-                value = value?[name]
-            }
-        }
-        guard case .string(let text)? = value else { return value?.described ?? "" }
-        return text
+        let value = JSONValue(self.text(request).utf8)?.value(at: path)
+        return value?.text ?? value?.described ?? ""
     }
 
     /// Asks for a list page by page, and returns its elements, each as the number of its device and a member.

@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Gateway
 import HTTPTransport
 import Platform
@@ -269,38 +268,37 @@ extension EngineOutput {
         }
     }
 
-    /// Returns the value at a path of keys.
-    func value(_ path: [String]) -> Any? {
-        var value: Any? = try? JSONSerialization.jsonObject(with: Data(self.text.utf8))
-        for key in path { value = (value as? [String: Any])?[key] }
-        return value
-    }
+    /// The value at a path of names; nil if there is none.
+    func value(_ path: [String]) -> JSONValue? { JSONValue(self.text.utf8)?.value(at: path) }
 
-    func string(_ path: String...) -> String? { self.value(path) as? String }
+    func string(_ path: String...) -> String? { self.value(path)?.text }
 
-    func integer(_ path: String...) -> Int64? { (self.value(path) as? NSNumber)?.int64Value }
-
-    /// Returns everything at a path as text, sorted by key.
-    func part(_ path: String...) -> String? {
-        guard let value = self.value(path),
-            let data = try? JSONSerialization.data(withJSONObject: value, options: [.sortedKeys, .fragmentsAllowed])
-        else { return nil }
-        return String(decoding: data, as: UTF8.self)
-    }
+    func integer(_ path: String...) -> Int64? { self.value(path)?.integer }
 
     /// The steps of a push's history, each as event, detail and the other push.
-    var steps: [[String]] {
-        let events = self.value(["events"]) as? [[String: Any]] ?? []
-        return events.map { event in
-            ["event", "detail", "other"].map { event[$0] as? String ?? "" }
-        }
-    }
+    var steps: [[String]] { self.texts("events", ["event", "detail", "other"]) }
 
     /// The events of an explanation, the newest first, each as event, apns-id and detail.
-    var recent: [[String]] {
-        let events = self.value(["recent"]) as? [[String: Any]] ?? []
-        return events.map { event in
-            ["event", "apnsID", "detail"].map { event[$0] as? String ?? "" }
+    var recent: [[String]] { self.texts("recent", ["event", "apnsID", "detail"]) }
+
+    /// Returns members of each element of a list; empty for those without text.
+    private func texts(_ list: String, _ names: [String]) -> [[String]] {
+        let elements = self.value([list])?.elements ?? []
+        return elements.map { element in names.map { element[$0]?.text ?? "" } }
+    }
+}
+
+extension JSONValue {
+    /// Returns the value at a path of names, and of indexes of elements; nil if there is none.
+    func value(at path: [String]) -> JSONValue? {
+        var value: JSONValue? = self
+        for name in path {
+            if let index = Int(name), case .array(let elements)? = value {
+                value = elements.indices.contains(index) ? elements[index] : nil
+            } else {
+                value = value?[name]
+            }
         }
+        return value
     }
 }
