@@ -201,17 +201,9 @@ extension WallOffset {
     static let ahead = WallOffset(wall: 10_000, now: Instant(milliseconds: 0))
 }
 
-/// A device: its token, or the number from which the rig derives one.
-protocol RigDevice {
-    var token: DeviceToken { get }
-}
-
-extension Int: RigDevice {
+extension Int {
+    /// The token of the device with this number.
     var token: DeviceToken { EngineRig.token(self) }
-}
-
-extension DeviceToken: RigDevice {
-    var token: DeviceToken { self }
 }
 
 /// Requests as handed over by loops, in one batch.
@@ -230,7 +222,7 @@ final class Requests {
     ///   - isUpperCase: true if the apns-id is in upper case.
     func push(
         _ request: Int,
-        _ device: some RigDevice,
+        _ device: Int,
         topic: Int = 0,
         _ priority: Priority = .considerate,
         expiration: Int64? = nil,
@@ -292,42 +284,42 @@ final class Requests {
         self.ask(request, .drainStream, .drainStream(Self.address(stream)))
     }
 
-    func register(_ request: Int, _ device: some RigDevice, topic: Int = 0) {
+    func register(_ request: Int, _ device: Int, topic: Int = 0) {
         self.ask(request, .registerDevice, .register(device.token, topic: Self.topic(topic)))
     }
 
-    func unregister(_ request: Int, _ device: some RigDevice) {
+    func unregister(_ request: Int, _ device: Int) {
         self.ask(request, .removeDevice, .unregister(Named(device.token)))
     }
 
-    func conditions(_ request: Int, _ device: some RigDevice, _ change: (inout ConditionsReport) -> Void) {
+    func conditions(_ request: Int, _ device: Int, _ change: (inout ConditionsReport) -> Void) {
         var report = ConditionsReport()
         change(&report)
         self.ask(request, .reportConditions, .conditions(Named(device.token), report))
     }
 
-    func readConditions(_ request: Int, _ device: some RigDevice) {
+    func readConditions(_ request: Int, _ device: Int) {
         self.ask(request, .conditions, .conditions(of: Named(device.token)))
     }
 
-    func simulateLaunch(_ request: Int, _ device: some RigDevice, ofPendingAlone: Bool = false) {
+    func simulateLaunch(_ request: Int, _ device: Int, ofPendingAlone: Bool = false) {
         let work = EngineWork.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
         self.ask(request, .simulateLaunch, work)
     }
 
-    func simulateExpiration(_ request: Int, _ device: some RigDevice) {
+    func simulateExpiration(_ request: Int, _ device: Int) {
         self.ask(request, .simulateExpiration, .simulateExpiration(Named(device.token)))
     }
 
-    func explain(_ request: Int, _ device: some RigDevice) {
+    func explain(_ request: Int, _ device: Int) {
         self.ask(request, .explainDevice, .explain(Named(device.token)))
     }
 
-    func diagnose(_ request: Int, _ device: some RigDevice, task: String? = nil) {
+    func diagnose(_ request: Int, _ device: Int, task: String? = nil) {
         self.ask(request, .diagnoseDevice, .diagnosis(Named(device.token), task: task))
     }
 
-    func whatIf(_ request: Int, _ device: some RigDevice, _ whatIf: WhatIf) {
+    func whatIf(_ request: Int, _ device: Int, _ whatIf: WhatIf) {
         self.ask(request, .whatIf, .whatIf(Named(device.token), whatIf))
     }
 
@@ -335,25 +327,20 @@ final class Requests {
         self.ask(request, .topicWhatIf, .topicWhatIf(topic: Self.topic(topic), whatIf))
     }
 
-    func trace(_ request: Int, _ device: some RigDevice) {
+    func trace(_ request: Int, _ device: Int) {
         self.ask(request, .deviceTrace, .deviceTrace(Named(device.token)))
     }
 
-    func devicePushes(_ request: Int, _ device: some RigDevice) {
+    func devicePushes(_ request: Int, _ device: Int) {
         self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
     }
 
-    func deviceEvents(_ request: Int, _ device: some RigDevice, _ selection: EventSelection = EventSelection()) {
+    func deviceEvents(_ request: Int, _ device: Int, _ selection: EventSelection = EventSelection()) {
         self.ask(request, .deviceEvents, .deviceEvents(Named(device.token), selection))
     }
 
     /// Requests the history of the push that request `number` sent.
-    func way(
-        _ request: Int,
-        of number: Int,
-        isUpperCase: Bool = false,
-        device: (some RigDevice)? = Int?.none
-    ) {
+    func way(_ request: Int, of number: Int, isUpperCase: Bool = false, device: Int? = nil) {
         let apnsID = EngineRig.apnsID(UInt64(number))
         let asked = isUpperCase ? Self.upperCased(apnsID) : apnsID
         self.ask(request, .pushHistory, .push(asked, device: device?.token))

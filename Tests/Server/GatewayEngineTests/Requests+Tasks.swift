@@ -37,7 +37,7 @@ extension Requests {
     /// - `earliestBegin`: milliseconds since 1970.
     func submit(
         _ request: Int,
-        _ device: some RigDevice,
+        _ device: Int,
         _ identifier: String = "refresh",
         _ kind: TaskSubmission.Kind = .appRefresh,
         earliestBegin: Int64? = nil,
@@ -53,11 +53,11 @@ extension Requests {
     }
 
     /// - `identifier`: nil for every request of the device.
-    func cancel(_ request: Int, _ device: some RigDevice, _ identifier: String?) {
+    func cancel(_ request: Int, _ device: Int, _ identifier: String?) {
         self.ask(request, .cancelTask, .cancelTask(Named(device.token), identifier: identifier))
     }
 
-    func listTasks(_ request: Int, _ device: some RigDevice) {
+    func listTasks(_ request: Int, _ device: Int) {
         self.ask(request, .listTasks, .listTasks(Named(device.token)))
     }
 
@@ -81,7 +81,7 @@ extension Requests {
         self.ask(request, .resources, .resources(topic: Self.topic(topic)))
     }
 
-    func finish(_ request: Int, _ device: some RigDevice, _ session: String, _ count: UInt64 = 1, id: String? = nil) {
+    func finish(_ request: Int, _ device: Int, _ session: String, _ count: UInt64 = 1, id: String? = nil) {
         let finished = FinishedTransfers(session: session, count: count, id: id)
         self.ask(request, .transfersFinished, .transfersFinished(Named(device.token), finished))
     }
@@ -95,11 +95,11 @@ extension Requests {
         self.ask(request, .reportProgress, .progress(Named(wake), progress))
     }
 
-    func simulateLaunch(_ request: Int, _ device: some RigDevice, of identifier: String) {
+    func simulateLaunch(_ request: Int, _ device: Int, of identifier: String) {
         self.ask(request, .simulateTaskLaunch, .simulateTaskLaunch(Named(device.token), identifier: identifier))
     }
 
-    func simulateExpiration(_ request: Int, _ device: some RigDevice, of identifier: String) {
+    func simulateExpiration(_ request: Int, _ device: Int, of identifier: String) {
         self.ask(
             request,
             .simulateTaskExpiration,
@@ -120,7 +120,7 @@ extension Requests {
     }
 
     /// - `topic`: nil for the device's own.
-    func testPush(_ request: Int, _ device: some RigDevice, topic: Int? = nil, refused reason: APNSReason? = nil) {
+    func testPush(_ request: Int, _ device: Int, topic: Int? = nil, refused reason: APNSReason? = nil) {
         let payload = "{\"aps\":{\"content-available\":1},\"n\":\(request)}"
         let push = payload.withByteView { payload in
             var push = Push()
@@ -138,11 +138,11 @@ extension Requests {
         self.ask(request, .testPush, .testPush(push))
     }
 
-    func pendingPush(_ request: Int, _ device: some RigDevice) {
+    func pendingPush(_ request: Int, _ device: Int) {
         self.ask(request, .pendingPush, .pendingPush(Named(device.token)))
     }
 
-    func dropPending(_ request: Int, _ device: some RigDevice) {
+    func dropPending(_ request: Int, _ device: Int) {
         self.ask(request, .dropPending, .cancelPending(Named(device.token)))
     }
 }

@@ -115,7 +115,7 @@ extension Requests {
     }()
 
     /// Sends an operation's work for a device to the engine, as a loop would.
-    fileprivate func act(_ request: Int, _ operation: Operation, on device: some RigDevice) {
+    fileprivate func act(_ request: Int, _ operation: Operation, on device: Int) {
         var token = ByteBuffer()
         device.token.writeHex(to: &token)
         let call = OperationCall(
