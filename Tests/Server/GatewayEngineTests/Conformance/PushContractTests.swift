@@ -24,6 +24,7 @@ struct PushContractTests {
             $0.push(143, 4, expiration: 0)
             $0.push(144, 5, wakes: false)
             $0.push(145, 90, isDryRun: true)
+            $0.rejected(.badPriority)
         }
         contract.settle()
         for number in 100..<146 {
@@ -37,6 +38,10 @@ struct PushContractTests {
         #expect(counters.accepted == 43, "not the refused push, the dry run or the push without a wake")
         #expect(counters.registered == 8, "a dry run registers no device")
         #expect(counters.noWake == 1)
+        let rejected = try contract.statistics().rejected
+        #expect(rejected[APNSReason.badPriority.index] == 1, "refused by a loop")
+        #expect(rejected[APNSReason.deviceTokenNotForTopic.index] == 1 && rejected.reduce(0, +) == 2)
+        #expect(try contract.statistics(topic: 0).rejected[APNSReason.badPriority.index] == 1)
         contract.pass(seconds: 600)
         for number in 100..<146 { #expect(contract.answerCount(number) == 1, "push \(number), later") }
     }
@@ -182,20 +187,5 @@ struct PushContractTests {
             #expect(!contract.member(request, "device").isEmpty)
         }
         #expect(contract.member(3, "attempts") == "1" && contract.member(5, "attempts") == "2")
-    }
-
-    @Test("Refusals of loops are counted together with those of the engine", arguments: EngineKind.all)
-    func rejections(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask {
-            $0.register(1, 1)
-            $0.rejected(.badPriority)
-            $0.push(2, 1, topic: 1)
-        }
-        let rejected = try contract.statistics().rejected
-        #expect(rejected[APNSReason.badPriority.index] == 1)
-        #expect(rejected[APNSReason.deviceTokenNotForTopic.index] == 1)
-        #expect(rejected.reduce(0, +) == 2)
-        #expect(try contract.statistics(topic: 0).rejected[APNSReason.badPriority.index] == 1)
     }
 }

@@ -27,16 +27,11 @@ struct RecentContractTests {
         }
         contract.ask { $0.statistics(200) }
         #expect(contract.member(200, "durations", "count") == "6")
-        #expect(contract.member(200, "durations", "workers", "0", "worker") == "slow")
-        #expect(contract.member(200, "durations", "workers", "0", "topic") == EngineRig.topicName(0))
-        #expect(contract.member(200, "durations", "workers", "0", "kind") == "push")
-        #expect(contract.member(200, "durations", "workers", "0", "count") == "3")
-        for name in ["p50Ms", "p95Ms", "maxMs"] {
-            #expect(contract.member(200, "durations", "workers", "0", name) == "3010")
-            #expect(contract.member(200, "durations", "workers", "1", name) == "10")
-        }
-        #expect(contract.member(200, "durations", "workers", "1", "worker") == "fast")
-        #expect(contract.member(200, "durations", "workers", "2") == "")
+        let names = ["worker", "topic", "kind", "count", "p50Ms", "p95Ms", "maxMs"]
+        let workers = (0...2).map { row in names.map { contract.member(200, "durations", "workers", "\(row)", $0) } }
+        #expect(workers[0] == ["slow", EngineRig.topicName(0), "push", "3", "3010", "3010", "3010"])
+        #expect(workers[1] == ["fast", EngineRig.topicName(1), "push", "3", "10", "10", "10"])
+        #expect(Set(workers[2]) == [""])
         #expect(contract.member(200, "durations", "topics", "0", "topic") == EngineRig.topicName(0))
         contract.ask { $0.statistics(201, topic: 1) }
         #expect(contract.member(201, "durations", "count") == "3")
