@@ -105,19 +105,15 @@ package struct DatabaseRows {
         return since.sorted { $0.key < $1.key }.flatMap { $0.value.inOrder }
     }
 
-    /// Returns the devices that have requests, sessions or habitual hours and come after `token`, in token order.
-    func devicesWithTasks(_ topic: TopicIndex?, after token: DeviceToken?) -> [DeviceToken] {
-        let devices = self.devices.filter { key, row in
-            guard !row.device.tasks.isEmpty, topic.map({ $0 == row.topic }) ?? true else { return false }
-            return token.map { $0.isBefore(key) } ?? true
-        }
-        return devices.map(\.key).inOrder
-    }
-
     /// Returns the devices that come after `token`, in token order: those of these topics, or of all topics if nil.
-    func devices(_ topics: [TopicIndex]?, after token: DeviceToken?) -> [DeviceToken] {
+    func devices(
+        _ topics: [TopicIndex]?,
+        after token: DeviceToken?,
+        where isWanted: (SharedDevice) -> Bool = { _ in true }
+    ) -> [DeviceToken] {
         let devices = self.devices.filter { key, row in
             (topics.map { $0.contains(row.topic) } ?? true) && (token.map { $0.isBefore(key) } ?? true)
+                && isWanted(row.device)
         }
         return devices.map(\.key).inOrder
     }

@@ -61,14 +61,12 @@ extension SimulatedDatabase {
         switch plan.selection {
         case .none: break
         case .withTasks(let topic, let token, let countMax):
-            select(self.rows.devicesWithTasks(topic, after: token), countMax)
+            // A device with requests, sessions or habitual hours has a record of them.
+            select(self.rows.devices(topic.map { [$0] }, after: token) { !$0.tasks.isEmpty }, countMax)
         case .inOrder(let topics, let token, let countMax): select(self.rows.devices(topics, after: token), countMax)
         case .pending(let topics, let token, let countMax):
             let (byte, bit) = SharedDevice.pendingBit.quotientAndRemainder(dividingBy: 8)
-            let found = self.rows.devices(topics, after: token).filter { token in
-                self.rows.devices[token].map { $0.device.derived[byte] & 1 << bit != 0 } ?? false
-            }
-            select(found, countMax)
+            select(self.rows.devices(topics, after: token) { $0.derived[byte] & 1 << bit != 0 }, countMax)
         }
         return LoadedDevices(
             now: self.policyNow,
