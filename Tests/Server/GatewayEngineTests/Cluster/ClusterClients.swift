@@ -129,11 +129,8 @@ struct ClusterClients {
             self.coverage.note(.accepted)
             // An earlier push without an answer was this one.
             self.uncertain.remove(push)
-        case "ServiceUnavailable", "Shutdown":
-            self.coverage.note(.unavailable)
-            if isNamed { self.uncertain.insert(push) } else { self.refused.insert(push) }
-        case "Unregistered", "TooManyRequests":
-            self.coverage.note(.refused)
+        case "ServiceUnavailable", "Shutdown", "Unregistered", "TooManyRequests":
+            self.coverage.note(reply.reason?.status == 503 ? .unavailable : .refused)
             if isNamed { self.uncertain.insert(push) } else { self.refused.insert(push) }
         default: self.wrong("a push is answered \(reply.word)")
         }

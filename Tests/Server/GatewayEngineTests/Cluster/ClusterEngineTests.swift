@@ -21,7 +21,7 @@ struct ClusterEngineTests {
         for number in 0..<3 {
             let counters = try rig.counters(number)
             #expect((counters.accepted, counters.launched, counters.completed, counters.inFlight) == (1, 1, 1, 0))
-            #expect(try rig.workers(number) == 1)
+            #expect(try rig.statistics(number).workers.connected == 1)
         }
         rig.ask(1) { $0.push(4, 2) }
         #expect(rig[0].wakes.count == 2, "the slot is free again")

@@ -265,9 +265,7 @@ final class ClusterGateway {
     }
 
     let place: Int
-    let store: SimulatedClusterStore
-    private let engine: ClusterEngine
-    private let loop = LoopMailbox()
+    private let gateway: GatewaysRig.Gateway
     private let wakeup = Wakeup()
     /// The requests of clients since the last step.
     var requests = Requests()
@@ -278,20 +276,17 @@ final class ClusterGateway {
 
     init(_ place: Int, _ database: SimulatedDatabase, _ world: EngineWorld) {
         let wakeup = self.wakeup
-        let mailboxes = PerOutput(self.loop)
         self.place = place
-        self.store = SimulatedClusterStore(database, signal: { wakeup.signal() })
-        self.engine = ClusterEngine(
-            configuration: ClusterSimulation.configuration,
-            historyKey: EngineRig.historyKey,
-            report: GatewayReport(name: "gateway", version: "1"),
-            world: world,
-            store: self.store,
-            waitForStore: { _ in },
-            output: GroupOutput(mailboxes: mailboxes, history: DatabaseHistory(mailboxes, database))
+        self.gateway = GatewaysRig.Gateway(
+            database,
+            ClusterSimulation.configuration,
+            world,
+            signal: { wakeup.signal() }
         )
         self.stepAt = database.now
     }
+
+    var store: SimulatedClusterStore { self.gateway.store }
 
     var isPaused: Bool { self.store.isPaused }
 
@@ -316,7 +311,7 @@ final class ClusterGateway {
         let batch = self.requests.batch
         batch.notePushesLeave()
         self.requests = Requests()
-        self.stepAt = now + max(0, self.engine.step(batch))
-        return EngineOutput.all(from: self.loop)
+        self.stepAt = now + max(0, self.gateway.engine.step(batch))
+        return EngineOutput.all(from: self.gateway.loop)
     }
 }

@@ -10,21 +10,24 @@ import Wire
 final class GatewaysRig {
     /// One gateway: its engine, its store, and the results on its only loop.
     final class Gateway: OutputHolder {
-        fileprivate(set) var store: SimulatedClusterStore
+        let store: SimulatedClusterStore
         let engine: ClusterEngine
-        private let loop = LoopMailbox()
+        let loop = LoopMailbox()
         private let lockReports = Reports()
         /// All results in order.
         private(set) var heard: [EngineOutput] = []
 
-        fileprivate init(
+        init(
             _ database: SimulatedDatabase,
             _ configuration: EngineConfiguration,
             _ world: EngineWorld,
-            waitForStore: @escaping @Sendable (Int64) -> Void
+            transactionsMax: Int = 4,
+            events: EventService = EventService(),
+            waitForStore: @escaping @Sendable (Int64) -> Void = { _ in },
+            signal: @escaping @Sendable () -> Void = {}
         ) {
             let (loop, reports) = (self.loop, self.lockReports)
-            self.store = SimulatedClusterStore(database, signal: {})
+            self.store = SimulatedClusterStore(database, transactionsMax: transactionsMax, signal: signal)
             self.engine = ClusterEngine(
                 configuration: configuration,
                 historyKey: EngineRig.historyKey,
@@ -32,7 +35,11 @@ final class GatewaysRig {
                 world: world,
                 store: self.store,
                 waitForStore: waitForStore,
-                output: GroupOutput(mailboxes: PerOutput(loop), history: DatabaseHistory(PerOutput(loop), database)),
+                output: GroupOutput(
+                    mailboxes: PerOutput(loop),
+                    history: DatabaseHistory(PerOutput(loop), database),
+                    events: events
+                ),
                 onLocks: { locks in reports.all.withLock { $0.append(locks) } },
                 onUnreadable: { device, _ in reports.unreadable.withLock { $0.append(device) } }
             )
@@ -62,11 +69,6 @@ final class GatewaysRig {
         }
 
         private func take() { self.heard += EngineOutput.all(from: self.loop) }
-
-        fileprivate var statistics: Statistics? {
-            for case .answer(_, .statistics(let statistics)) in self.heard.reversed() { return statistics }
-            return nil
-        }
     }
 
     let database = SimulatedDatabase(seed: 1, pace: .immediate)
@@ -127,15 +129,14 @@ final class GatewaysRig {
 
     /// Returns the counters of a gateway, which must always balance.
     func counters(_ number: Int) throws -> ActivityCounters {
-        self.ask(number) { $0.statistics(1_000_000) }
-        let statistics = try #require(self.gateways[number].statistics)
-        #expect(statistics.counters.accepted == statistics.counters.accountedFor, "\(statistics.counters)")
-        return statistics.counters
+        let counters = try self.statistics(number).counters
+        #expect(counters.accepted == counters.accountedFor, "\(counters)")
+        return counters
     }
 
-    /// Returns the number of workers according to a gateway.
-    func workers(_ number: Int) throws -> Int {
+    func statistics(_ number: Int) throws -> Statistics {
         self.ask(number) { $0.statistics(1_000_000) }
-        return try #require(self.gateways[number].statistics).workers.connected
+        for case .answer(_, .statistics(let statistics)) in self.gateways[number].heard.reversed() { return statistics }
+        throw RigFailure("gateway \(number) gives no statistics")
     }
 }

@@ -77,7 +77,7 @@ struct EngineKind: CustomTestStringConvertible, Sendable {
             try EmbeddedUnderTest(.slow, $0)
         },
         EngineKind(testDescription: "on a shared store", keeps: true, commitsOnCommand: false, sharesStore: true) {
-            SharedUnderTest($0, transactionsMax: 4, commitsOnCommand: false)
+            SharedUnderTest($0, commitsOnCommand: false)
         },
         EngineKind(
             testDescription: "on a shared store, one transaction at a time",
@@ -85,7 +85,7 @@ struct EngineKind: CustomTestStringConvertible, Sendable {
             commitsOnCommand: true,
             sharesStore: true
         ) {
-            SharedUnderTest($0, transactionsMax: 1, commitsOnCommand: true)
+            SharedUnderTest($0, commitsOnCommand: true)
         },
     ]
 
@@ -229,75 +229,59 @@ private final class FailingJournal: RecordStore, @unchecked Sendable {
     }
 }
 
-/// The engine on a shared store: a simulated database that performs everything immediately, or commits on command.
+/// The engine on a shared store: a simulated database that performs everything immediately, or commits on command, one
+/// transaction at a time.
 final class SharedUnderTest: EngineUnderTest {
     private let setting: EngineSetting
     private let database: SimulatedDatabase
-    private let transactionsMax: Int
     private let commitsOnCommand: Bool
-    private var life: Life
+    private var gateway: GatewaysRig.Gateway
 
-    /// The state of one process.
-    private struct Life {
-        let engine: ClusterEngine
-        let store: SimulatedClusterStore
-        let loop: LoopMailbox
-    }
-
-    init(_ setting: EngineSetting, transactionsMax: Int, commitsOnCommand: Bool) {
+    init(_ setting: EngineSetting, commitsOnCommand: Bool) {
         let database = SimulatedDatabase(seed: 1, pace: .immediate)
         database.follow = { setting.world.wall() }
         if commitsOnCommand { database.holdCommits() }
         self.setting = setting
         self.database = database
-        self.transactionsMax = transactionsMax
         self.commitsOnCommand = commitsOnCommand
-        self.life = Self.begin(setting, database, transactionsMax)
-    }
-
-    var engine: any GatewayEngine { self.life.engine }
-    var loop: LoopMailbox { self.life.loop }
-    var isIdle: Bool { self.life.engine.isIdle }
-
-    func commit() {
-        guard self.commitsOnCommand else { return }
-        self.database.letCommitsGo()
-        _ = self.life.engine.step(CommandBatch())
-    }
-
-    func failNextCommit() { self.database.refuseNextCommits() }
-
-    func restart() {
-        self.life.store.kill(withMachine: false)
-        self.life = Self.begin(self.setting, self.database, self.transactionsMax)
-        // An attached gateway finds the dead one and loses its wakes.
-        for _ in 0..<10 {
-            _ = self.life.engine.step(CommandBatch())
-            self.commit()
-        }
+        self.gateway = Self.begin(setting, database, commitsOnCommand)
     }
 
     private static func begin(
         _ setting: EngineSetting,
         _ database: SimulatedDatabase,
-        _ transactionsMax: Int
-    ) -> Life {
-        let loop = LoopMailbox()
-        let store = SimulatedClusterStore(database, transactionsMax: transactionsMax, signal: {})
-        let engine = ClusterEngine(
-            configuration: setting.configuration,
-            historyKey: EngineRig.historyKey,
-            report: GatewayReport(name: "gateway", version: "1"),
-            world: setting.world,
-            store: store,
-            waitForStore: Waiting(database).body,
-            output: GroupOutput(
-                mailboxes: PerOutput(loop),
-                history: DatabaseHistory(PerOutput(loop), database),
-                events: setting.events
-            )
+        _ commitsOnCommand: Bool
+    ) -> GatewaysRig.Gateway {
+        GatewaysRig.Gateway(
+            database,
+            setting.configuration,
+            setting.world,
+            transactionsMax: commitsOnCommand ? 1 : 4,
+            events: setting.events,
+            waitForStore: Waiting(database).body
         )
-        return Life(engine: engine, store: store, loop: loop)
+    }
+
+    var engine: any GatewayEngine { self.gateway.engine }
+    var loop: LoopMailbox { self.gateway.loop }
+    var isIdle: Bool { self.gateway.engine.isIdle }
+
+    func commit() {
+        guard self.commitsOnCommand else { return }
+        self.database.letCommitsGo()
+        _ = self.engine.step(CommandBatch())
+    }
+
+    func failNextCommit() { self.database.refuseNextCommits() }
+
+    func restart() {
+        self.gateway.store.kill(withMachine: false)
+        self.gateway = Self.begin(self.setting, self.database, self.commitsOnCommand)
+        // An attached gateway finds the dead one and loses its wakes.
+        for _ in 0..<10 {
+            _ = self.engine.step(CommandBatch())
+            self.commit()
+        }
     }
 }
 
@@ -312,10 +296,10 @@ private final class Waiting: @unchecked Sendable {
     var body: @Sendable (Int64) -> Void { { _ in self.database.letCommitsGo() } }
 }
 
-/// A history in memory that reads the events from a simulated database at each request.
+/// A history in memory that reads the events from a simulated database at each request, and finds its devices there.
 ///
 /// The class is `@unchecked Sendable`, because one thread uses it at a time.
-final class DatabaseHistory: HistoryOutput, @unchecked Sendable {
+final class DatabaseHistory: HistoryOutput, HistorySource, @unchecked Sendable {
     private let mailboxes: PerOutput<LoopMailbox>
     private let database: SimulatedDatabase
     /// Created for the first request.
@@ -336,21 +320,9 @@ final class DatabaseHistory: HistoryOutput, @unchecked Sendable {
         if !batch.questions.isEmpty {
             self.file.append(self.database.rows.events[self.eventCount...])
             self.eventCount = self.database.rows.events.count
-            let source = DatabaseSource(self.file, self.database)
-            for question in batch.questions { question.answer(from: source, self.mailboxes) }
+            for question in batch.questions { question.answer(from: self, self.mailboxes) }
         }
         batch.removeAll()
-    }
-}
-
-/// A source of events from a file, and of devices from a simulated database.
-private final class DatabaseSource: HistorySource {
-    private let file: HistoryFile
-    private let database: SimulatedDatabase
-
-    init(_ file: HistoryFile, _ database: SimulatedDatabase) {
-        self.file = file
-        self.database = database
     }
 
     func visit(device: UInt64, notAfter latest: Instant, _ body: (HistoryEvent) -> Bool) {
