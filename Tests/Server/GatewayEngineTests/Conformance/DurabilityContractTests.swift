@@ -113,6 +113,7 @@ struct DurabilityContractTests {
         let again = contract.wakes.dropFirst()
         #expect(Set(again.map(\.push)) == [EngineRig.apnsID(2), EngineRig.apnsID(4)])
         #expect(again.allSatisfy { $0.attempt == 1 && $0.stream == 6 })
+        #expect(again.map(\.coalesced).sorted() == [0, 1], "the newest stands for the other")
         contract.ask { requests in
             for (number, wake) in again.enumerated() { requests.report(10 + number, wake.id, .newData) }
         }

@@ -99,38 +99,6 @@ struct PushContractTests {
         #expect(contract.wakes.count == 3)
     }
 
-    @Test("A push is counted in exactly one place from its answer to its end", arguments: EngineKind.all)
-    func counters(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask { $0.push(1, 1) }
-        var counters = try contract.counters()
-        #expect((counters.accepted, counters.pending, counters.inFlight, counters.launched) == (1, 1, 0, 0))
-        #expect(contract.reply(1)?.hold == "worker")
-        contract.ask { $0.subscribe(2) }
-        counters = try contract.counters()
-        #expect((counters.accepted, counters.pending, counters.inFlight, counters.launched) == (1, 0, 1, 1))
-        contract.ask {
-            $0.push(3, 1)
-            $0.push(4, 1)
-        }
-        #expect(contract.word(3) == "scheduled" && contract.word(4) == "coalesced")
-        counters = try contract.counters()
-        #expect((counters.accepted, counters.pending, counters.inFlight, counters.coalesced) == (3, 1, 1, 1))
-        let wake = try contract.lastWake()
-        #expect(wake.push == EngineRig.apnsID(1) && wake.attempt == 1 && wake.timeLeft == 20_000)
-        contract.ask { $0.report(5, wake.id, .newData) }
-        counters = try contract.counters()
-        #expect((counters.pending, counters.inFlight, counters.completed, counters.coalesced) == (1, 0, 1, 1))
-        #expect(counters.results[.newData] == 1 && counters.accepted == 3)
-        contract.pass(seconds: 60)
-        let next = try contract.lastWake()
-        #expect(next.push == EngineRig.apnsID(4) && next.coalesced == 1, "the newest stands for the other")
-        contract.ask { $0.report(6, next.id, .noData) }
-        counters = try contract.counters()
-        #expect((counters.pending, counters.inFlight, counters.completed, counters.coalesced) == (0, 0, 2, 1))
-        #expect(counters.launched == 2)
-    }
-
     @Test("A now-or-never push launches with a free slot, and is discarded without one", arguments: EngineKind.all)
     func nowOrNever(kind: EngineKind) throws {
         let contract = try EngineContract(kind)
