@@ -120,40 +120,6 @@ struct ContinuedContractTests {
     }
 }
 
-@Suite("The contract of an engine: finished transfers of sessions", .timeLimit(.minutes(15)))
-struct SessionContractTests {
-    @Test(
-        "A session's wake covers the transfers that finished before its launch, and is retried like a push",
-        arguments: EngineKind.all
-    )
-    func counts(kind: EngineKind) throws {
-        let contract = try EngineContract(kind)
-        contract.ask {
-            $0.register(1, 1)
-            $0.finish(2, 1, "uploads", 3, id: "one")
-            $0.finish(3, 1, "uploads", 3, id: "one")
-            $0.finish(4, 1, "uploads", 4)
-            $0.listTasks(5, 1)
-        }
-        #expect((2...4).map { contract.answer($0) } == ["202", "202", "202"])
-        #expect(contract.member(5, "waiting", "0", "session") == "uploads")
-        #expect(contract.member(5, "waiting", "0", "count") == "7")
-        contract.ask { $0.subscribe(6, sessions: ["up.*", "uploads"]) }
-        let wake = try contract.lastWake()
-        #expect(wake.kind == .urlSession && wake.name == "uploads" && wake.text.contains(#""count":7"#))
-        contract.ask {
-            $0.finish(7, 1, "uploads")
-            $0.report(8, wake.id, TaskResult.failure)
-        }
-        contract.pass(seconds: 60)
-        let again = try contract.lastWake()
-        #expect(again.text.contains(#""count":8"#))
-        contract.ask { $0.report(9, again.id, TaskResult.success) }
-        let sessions = try contract.counters().sessions
-        #expect((sessions.finished, sessions.completed, sessions.waiting, sessions.inFlight) == (8, 8, 0, 0))
-    }
-}
-
 @Suite("The contract of an engine: a new policy", .timeLimit(.minutes(15)))
 struct ReloadContractTests {
     @Test(

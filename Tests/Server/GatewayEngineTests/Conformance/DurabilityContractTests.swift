@@ -203,6 +203,7 @@ struct TaskDurabilityContractTests {
         }
         #expect(contract.answer(5) == "409 WakeEnded" && contract.answer(6) == "202")
         #expect(contract.member(7, "running") == "a list" && contract.member(7, "running", "0").isEmpty)
+        #expect(contract.text(7).contains(#""session":"uploads""#) && contract.text(7).contains(#""count":5"#))
         contract.ask { $0.subscribe(8, tasks: ["refresh"]) }
         let again = try contract.lastWake()
         #expect(again.name == "refresh" && again.id != wake.id && again.attempt == 1, "the attempt does not count")

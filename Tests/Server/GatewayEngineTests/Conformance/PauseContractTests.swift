@@ -178,7 +178,8 @@ struct PauseContractTests {
         contract.pass(seconds: 60)
         #expect(contract.wakes.count == 1)
         contract.ask { $0.resume(9) }
-        #expect(try contract.lastWake().kind == .urlSession)
+        let session = try contract.lastWake()
+        #expect(session.kind == .urlSession && session.name == "uploads" && session.text.contains(#""count":3"#))
     }
 
     @Test("A pause survives restarts until the topic is resumed", arguments: EngineKind.keeping)
