@@ -439,6 +439,16 @@ extension DispatchSimulation {
         }
     }
 
+    /// - Parameter gauges: the registered devices and the first holds, according to the snapshots of all devices.
+    private func checkGauges(_ gauges: ActivityCounters) {
+        let (totals, shown) = (self.rig.engine.totals, self.rig.engine.totalsShown)
+        if totals.registered != gauges.registered || shown.held != gauges.held {
+            self.fail("\(totals.registered) devices and \(shown.held) are not those of the snapshots: \(gauges)")
+        }
+        let sum = self.rig.engine.topicSnapshots.reduce(into: ActivityCounters()) { $0 += $1.counters }
+        if sum != totals { self.fail("the topics add up to \(sum), and not to \(totals)") }
+    }
+
     /// Ends an operation: processes the messages to workers, checks the invariants, and stores the step.
     func settle() {
         self.took()
@@ -457,6 +467,7 @@ extension DispatchSimulation {
         self.models.checker.stepEnded(at: self.now)
         // Without restarts, no store takes the changes.
         let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil
+        var gauges = ActivityCounters()
         for (device, token) in self.tokens.enumerated() {
             guard let index = self.rig.engine.find(token) else { continue }
             let snapshot = self.rig.engine.snapshot(index)
@@ -464,6 +475,8 @@ extension DispatchSimulation {
                 self.fail("device \(device) changed, and the step does not say so")
             }
             self.states[token] = snapshot.state
+            gauges.registered += snapshot.isRegistered ? 1 : 0
+            if let hold = snapshot.held.first { gauges.held[hold] += 1 }
             self.models.ledger.compare(token, pending: snapshot.pendingID, inFlight: snapshot.inFlightID)
             if snapshot.wake != self.models.checker.wakeInFlight(token) {
                 self.fail("device \(device) is in another wake")
@@ -479,6 +492,7 @@ extension DispatchSimulation {
                 self.fail("device \(device) waits for nothing")
             }
         }
+        self.checkGauges(gauges)
         self.models.ledger.compare(self.rig.engine.totals)
         self.models.tasks.ledger.compare(self.rig.engine.totals)
         let faults =
