@@ -75,13 +75,13 @@ extension DispatchSimulation {
         guard let commit = self.lives?.underWay, let store = self.lives?.store else { return }
         do throws(StoreError) {
             try store.commit(commit.records)
-            self.lives?.coverage.note(.commit)
+            self.coverage.note("commit")
             self.lives?.underWay = nil
             self.lives?.durable = commit
             self.release(commit.effects)
         } catch {
             if self.lives?.faultsEvery == 0 { return self.fail("a commit failed without a fault: \(error.message)") }
-            self.lives?.coverage.note(.failedCommit)
+            self.coverage.note("failed commit")
             self.lives?.medium.clearFaults()
             self.checkAfterFailure(store)
             self.die()
@@ -106,7 +106,7 @@ extension DispatchSimulation {
         guard let lives = self.lives else { return }
         do throws(StoreError) {
             _ = self.restored(try store.reloadAll(), as: lives.durable, "after a failed commit")
-            self.lives?.coverage.note(.reload)
+            self.coverage.note("reload after a failed commit")
         } catch {
             self.fail("nothing can be read after a failed commit: \(error.message)")
         }
@@ -118,7 +118,7 @@ extension DispatchSimulation {
             self.models.endedWakes[settled.key]?.contains(wake) == true, outcome != .otherKind
         else { return }
         guard self.now.milliseconds - settled.value.at.milliseconds < 600_000 else {
-            self.lives?.coverage.note(.forgottenAnswer)
+            self.coverage.note("forgotten answer")
             if outcome != .unknown { self.fail("a result of long ago is \(outcome) when it comes again") }
             return
         }
@@ -126,7 +126,7 @@ extension DispatchSimulation {
             if case .endedOtherwise = outcome { return }
             return self.fail("a result that was answered is \(outcome) when another comes")
         }
-        self.lives?.coverage.note(.repeatedAnswer)
+        self.coverage.note("remembered answer")
         if outcome != .repeated { self.fail("a result that was answered is \(outcome) when it comes again") }
     }
 }
@@ -163,10 +163,10 @@ extension DispatchSimulation {
 
     func die() {
         guard self.lives != nil else { return }
-        self.lives?.coverage.note(.death)
+        self.coverage.note("death")
         self.lives?.medium.die(.kill, &self.generator)
         let effects = (self.lives?.underWay?.effects ?? []) + (self.lives?.staged ?? [])
-        self.lives?.coverage.note(.keptBackEffects, effects.count)
+        self.coverage.note("kept-back effects", effects.count)
         for case .accepted(let id) in effects { self.lives?.unanswered.insert(id) }
         for case .taken(let number) in effects { self.lives?.unansweredTasks.insert(number) }
         self.lives?.staged = []
@@ -182,7 +182,7 @@ extension DispatchSimulation {
             do throws(StoreError) {
                 return try self.tryToStart(at: now)
             } catch {
-                self.lives?.coverage.note(.failedStart)
+                self.coverage.note("failed start")
                 self.lives?.medium.clearFaults()
                 self.lives?.store = nil
                 self.lives?.medium.die(.kill, &self.generator)
@@ -228,14 +228,14 @@ extension DispatchSimulation {
         let content = records[RecordKey(.origin)] ?? [UInt8](repeating: 0, count: 8)
         let number = content.withByteView { UInt64(littleEndian: $0.load(UInt64.self, at: 0)) }
         if let underWay = lives.underWay, number == underWay.number {
-            self.lives?.coverage.note(.uncertainFound)
+            self.coverage.note("uncertain commit found")
             return underWay
         }
         guard number == lives.durable.number else {
             self.fail("a restart found commit \(number), and commit \(lives.durable.number) had returned")
             return nil
         }
-        if lives.underWay != nil { self.lives?.coverage.note(.uncertainLost) }
+        if lives.underWay != nil { self.coverage.note("uncertain commit lost") }
         return lives.durable
     }
 
@@ -264,7 +264,7 @@ extension DispatchSimulation {
     /// Ends every wake in flight as lost and takes its attempt back. The streams of workers are gone.
     private func loseWakes() {
         let open = self.models.checker.restarted()
-        self.lives?.coverage.note(.wakeLostAtRestart, open.count)
+        self.coverage.note("wake lost at a restart", open.count)
         for delivery in open { self.lost(delivery, takingBackAttempt: true) }
         // Nothing expires before all wakes are lost.
         for delivery in open { self.models.ledger.expire(delivery.token, at: self.now) }
@@ -277,10 +277,10 @@ extension DispatchSimulation {
         if !lives.answered.isSubset(of: known) { self.fail("a push that was answered 200 is unknown") }
         let tasks = self.models.tasks.ledger.known
         if !lives.answeredTasks.isSubset(of: tasks) { self.fail("a submission that was answered is unknown") }
-        self.taskCoverage.note("answered submissions found", lives.answeredTasks.count)
-        self.taskCoverage.note("unanswered submissions found", lives.unansweredTasks.intersection(tasks).count)
-        self.lives?.coverage.note(.answeredPushFound, lives.answered.count)
-        self.lives?.coverage.note(.unansweredPushFound, lives.unanswered.intersection(known).count)
+        self.coverage.note("answered submissions found", lives.answeredTasks.count)
+        self.coverage.note("unanswered submissions found", lives.unansweredTasks.intersection(tasks).count)
+        self.coverage.note("answered push found", lives.answered.count)
+        self.coverage.note("unanswered push found", lives.unanswered.intersection(known).count)
     }
 }
 
@@ -303,7 +303,7 @@ extension DispatchSimulation {
 
     /// Begins the shutdown. Nothing is launched from here on.
     func drain() {
-        self.coverage.note(.openAtDrain, self.models.checker.open.count)
+        self.coverage.note("in flight at the drain", self.models.checker.open.count)
         self.models.checker.isDraining = true
         self.rig.dispatcher.drain()
         self.settle()

@@ -25,9 +25,21 @@ extension DispatchSimulation {
         }
         if drainStep != nil { self.endDrain() }
         if drainStep == nil || self.lives != nil { self.calm() }
-        self.coverage.add(self.rig.engine.totals)
-        self.coverage.note(.stall, self.models.checker.stalls)
+        self.noteCounted(self.rig.engine.totals)
+        self.coverage.note("stall", self.models.checker.stalls)
         return self.fault.map { "after the faults: \($0)" }
+    }
+
+    /// Notes the events that the gateway has counted.
+    private func noteCounted(_ totals: ActivityCounters) {
+        self.coverage.note("push launched", Int(totals.launched))
+        self.coverage.note("push completed", Int(totals.completed))
+        self.coverage.note("push coalesced", Int(totals.coalesced))
+        for outcome in WakeOutcome.allCases { self.coverage.note("push \(outcome)", Int(totals.results[outcome])) }
+        for reason in DiscardReason.allCases {
+            self.coverage.note("push discarded \(reason)", Int(totals.discarded[reason]))
+            self.coverage.note("request discarded \(reason)", Int(totals.requests.discarded[reason]))
+        }
     }
 
     private func someTime() -> Int64 {
@@ -224,9 +236,8 @@ extension DispatchSimulation {
         if self.rig.rig.find(device).map({ FrozenDevice(self.rig.engine.snapshot($0)) }) != before {
             self.fail("push \(first.number) changed its device again")
         }
-        self.coverage.note(.repeatedPush)
-        self.lives?.coverage.note(.repeatedPush)
-        if let lives = self.lives, lives.bornAt > first.at { self.lives?.coverage.note(.repeatedPushAfterRestart) }
+        self.coverage.note("repeated push")
+        if let lives = self.lives, lives.bornAt > first.at { self.coverage.note("repeated push after a restart") }
     }
 }
 
@@ -255,7 +266,7 @@ extension DispatchSimulation {
                 try? record.read { kept[record.sequence, default: []].append($0) }
             }
         }
-        self.lives?.coverage.note(.eventsFound, kept.count)
+        self.coverage.note("events found", kept.count)
         if kept.sorted(by: { $0.key < $1.key }).flatMap(\.value) != found.happened {
             self.fail("the records hold other events than happened")
         }
@@ -265,17 +276,15 @@ extension DispatchSimulation {
 extension DispatchSimulation {
     /// Performs an action of a webhook's stream: changes its slots, or loses one wake.
     func actAsWebhook() {
-        let streams = self.workers.keys.sorted { $0.number < $1.number }
-        guard !streams.isEmpty else { return }
-        let stream = self.generator.pick(streams)
+        guard let stream = self.someStream() else { return }
         let open = self.models.checker.streams[stream]?.open ?? []
         let wakes = open.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
         if wakes.isEmpty || self.generator.once(in: 2) {
             let slots = self.generator.pick([0, 1, 2, 4, 4])
-            self.coverage.note(.slotChange)
+            self.coverage.note("slot change")
             self.changeSlots(stream, to: slots)
         } else {
-            self.coverage.note(.lossAlone)
+            self.coverage.note("loss on an open stream")
             self.lose(self.generator.pick(wakes), on: stream, takingBackAttempt: self.generator.once(in: 2))
         }
     }

@@ -46,7 +46,7 @@ extension DispatchSimulation {
     }
 
     private func taskEnded(_ delivery: Delivery, _ outcome: TaskOutcome, takingBackAttempt: Bool = false) {
-        self.taskCoverage.note("\(delivery.kind) \(outcome)")
+        self.coverage.note("\(delivery.kind) \(outcome)")
         self.models.remember(delivery.wake, of: delivery.token)
         self.models.tasks.ended(
             delivery,
@@ -81,7 +81,7 @@ extension DispatchSimulation {
             if delivery.kind != .continued || !(isExcess || isShort) {
                 self.fail("\(delivery.kind) \(wake) ended because of a pressure that is not there")
             }
-            self.taskCoverage.note(isShort ? "pressed by memory" : "pressed by a reload")
+            self.coverage.note(isShort ? "pressed by memory" : "pressed by a reload")
         case .cancelled:
             if self.cancelledWakes.remove(wake) == nil { self.fail("a wake was cancelled that had not been cancelled") }
         case .operator, .lost: break
@@ -95,8 +95,8 @@ extension DispatchSimulation {
             self.forced?.token == token && self.forced?.identifier == task.name && delivery.kind != .urlSession
         let parameters = self.parameters(token)
         self.models.tasks.launched(delivery, at: self.now, isForced: isForced, parameters)
-        self.taskCoverage.note("launched \(delivery.kind)")
-        if case .progress? = task.resumedFrom { self.taskCoverage.note("resumed") }
+        self.coverage.note("launched \(delivery.kind)")
+        if case .progress? = task.resumedFrom { self.coverage.note("resumed") }
         self.pass(delivery)
     }
 
@@ -151,7 +151,7 @@ extension DispatchSimulation {
     /// Records that a stream received conditions.
     func heard(_ token: DeviceToken, _ conditions: Conditions, _ address: StreamAddress) {
         self.unheard.remove(address)
-        self.taskCoverage.note("conditions heard")
+        self.coverage.note("conditions heard")
         guard let stream = self.models.checker.streams[address] else {
             return self.fail("a stream that has ended received conditions")
         }
@@ -166,7 +166,7 @@ extension DispatchSimulation {
 extension DispatchSimulation {
     /// Checks a report of the wrong kind.
     func checkOtherKind(_ report: WakeReport, _ wake: WakeID) {
-        self.taskCoverage.note("report of another kind")
+        self.coverage.note("report of another kind")
         guard let open = self.models.checker.open[wake] else { return }
         switch report {
         case .push: if open.kind == .push { self.fail("a task's wake is answered as a push") }
@@ -196,7 +196,7 @@ extension DispatchSimulation {
             if laneIsFull || eligibleAt != nil || held.count > 1 {
                 self.fail("\(task.name) waits for more than a worker")
             }
-            self.taskCoverage.note("waits for a worker")
+            self.coverage.note("task waits for a worker")
             let target = LaunchTarget(
                 kind: LaunchKind(task.task.kind),
                 name: task.name,
@@ -239,7 +239,7 @@ extension DispatchSimulation {
         }
         let launched = self.models.launched
         self.took()
-        if wasPaused, !isPaused { self.coverage.note(.launchByResuming, Int(self.models.launched - launched)) }
+        if wasPaused, !isPaused { self.coverage.note("launch by resuming", Int(self.models.launched - launched)) }
         self.check()
     }
 
@@ -266,6 +266,6 @@ extension DispatchSimulation {
             let priority = snapshot.state.pending?.priority,
             snapshot.state.eligibleAt(priority, snapshot.parameters) <= self.now
         else { return }
-        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.note(.heldBackByPause) }
+        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.note("held back by a pause") }
     }
 }

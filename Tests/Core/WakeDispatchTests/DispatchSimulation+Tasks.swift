@@ -41,14 +41,14 @@ extension DispatchSimulation {
             let isDelivered = self.rig.output.deliveries.contains { $0.token == token && $0.wake == answer.wake }
             self.models.tasks.ledger.submitted(item, token, answer.disposition, deliveredAtOnce: isDelivered)
             self.tell(.taken(item.number))
-            self.taskCoverage.note("submitted \(item.kind)")
-            self.taskCoverage.note("\(answer.disposition)")
+            self.coverage.note("submitted \(item.kind)")
+            self.coverage.note("request \(answer.disposition)")
         } catch {
             if error != refusal.map({ .policy($0) }) {
                 self.fail("\(item.name) is refused: \(error), not \(refusal as Any)")
             }
             if let refusal { self.models.tasks.ledger.refused(refusal) }
-            if let refusal { self.taskCoverage.note("refused \(refusal)") }
+            if let refusal { self.coverage.note("refused \(refusal)") }
         }
         self.settle()
     }
@@ -78,7 +78,7 @@ extension DispatchSimulation {
             try self.rig.dispatcher.transfersFinished(session: session, count: count, id: id, index)
             if isRefused { self.fail("a ninth session was taken") }
             if isKnown {
-                self.taskCoverage.note("repeated event")
+                self.coverage.note("repeated event")
             } else {
                 self.taskCount += 1
                 var item = RequestLedger.Item(number: self.taskCount, name: session, kind: .urlSession)
@@ -90,7 +90,7 @@ extension DispatchSimulation {
         } catch {
             if error != .tooManySessions || !isRefused { self.fail("transfers of \(session) are refused: \(error)") }
             self.models.tasks.ledger.refusedTransfers(count)
-            self.taskCoverage.note("ninth session")
+            self.coverage.note("ninth session")
         }
         self.settle()
     }
@@ -101,7 +101,7 @@ extension DispatchSimulation {
         let token = self.tokens[device]
         let before = self.models.tasks.ledger[token].waiting.count
         self.cancelledWakes = self.models.tasks.ledger.cancelled(identifier, token)
-        if self.models.tasks.ledger[token].waiting.count < before { self.taskCoverage.note("cancelled while waiting") }
+        if self.models.tasks.ledger[token].waiting.count < before { self.coverage.note("cancelled while waiting") }
         self.rig.dispatcher.cancelTask(identifier, index)
         self.took()
         if !self.cancelledWakes.isEmpty { self.fail("a cancelled task continues") }
@@ -113,9 +113,9 @@ extension DispatchSimulation {
         let window = self.models.checker.open[wake].map { self.parameters($0.token).progressWindow } ?? 0
         self.models.checker.progressed(wake, completed, at: self.now, window, outcome)
         switch outcome {
-        case .lasts: self.taskCoverage.note("progress")
-        case .notContinued: self.taskCoverage.note("progress of another kind")
-        case .ended, .unknown: self.taskCoverage.note("late progress")
+        case .lasts: self.coverage.note("progress")
+        case .notContinued: self.coverage.note("progress of another kind")
+        case .ended, .unknown: self.coverage.note("late progress")
         }
         self.settle()
     }
@@ -298,7 +298,7 @@ extension DispatchSimulation {
             configuration.permittedTasks[EngineRig.topicName(0)] = ["a.*", "b.c0"].map { IdentifierPattern($0) }
         }
         self.reconfigure(configuration)
-        self.taskCoverage.note("reload")
+        self.coverage.note("reload")
         self.pass(0)
     }
 

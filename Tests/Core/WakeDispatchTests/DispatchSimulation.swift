@@ -19,8 +19,7 @@ final class DispatchSimulation {
     var models = SimulationModels()
     /// The state of a simulated gateway that dies and restarts; nil if it never dies.
     var lives: SimulatedLives?
-    var coverage = Coverage<SimulationEvent>()
-    var taskCoverage = Coverage<String>()
+    var coverage = Coverage<String>()
     /// The messages to workers, in order.
     private(set) var log: [RecordingOutput.Event] = []
     private(set) var fault: String?
@@ -201,8 +200,8 @@ extension DispatchSimulation {
             window: parameters.processingWindow,
             outcome
         )
-        if moved { self.coverage.note(.extended) }
-        if case .limitReached = outcome { self.coverage.note(.refusedExtension) }
+        if moved { self.coverage.note("extension") }
+        if case .limitReached = outcome { self.coverage.note("refused extension") }
         self.settle()
     }
 
@@ -230,9 +229,9 @@ extension DispatchSimulation {
         let outcome = self.rig.dispatcher.report(report, wake: wake)
         switch outcome {
         case .ended: break
-        case .repeated: self.coverage.note(.repeatedAnswer)
-        case .endedOtherwise: self.coverage.note(.lateAnswer)
-        case .unknown: self.coverage.note(.unknownAnswer)
+        case .repeated: self.coverage.note("repeated answer")
+        case .endedOtherwise: self.coverage.note("late answer")
+        case .unknown: self.coverage.note("unknown answer")
         case .otherKind: self.checkOtherKind(report, wake)
         }
         self.checkRemembered(wake, report, outcome)
@@ -278,7 +277,7 @@ extension DispatchSimulation {
         let token = self.tokens[device]
         self.rig.dispatcher.unregister(index)
         if self.models.removed.insert(token).inserted {
-            self.coverage.note(.removal)
+            self.coverage.note("removal")
             self.models.ledger.discarded(token, .unregistered)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
@@ -301,9 +300,9 @@ extension DispatchSimulation {
         let name = identifier ?? "a push"
         if outcome != expected { self.fail("launching \(name) answered \(outcome), and not \(expected)") }
         if identifier != nil {
-            self.taskCoverage.note("simulated launch: \(outcome)")
+            self.coverage.note("simulated launch: \(outcome)")
         } else if outcome == .launched, self.models.checker.pausedTopics.contains(topic) {
-            self.coverage.note(.launchOfPaused)
+            self.coverage.note("launch in a paused topic")
         }
         self.forced = (token, identifier)
         self.took()
@@ -325,8 +324,8 @@ extension DispatchSimulation {
             ?? (self.models.checker.count(token, .short) > 0)
         let happened = self.rig.dispatcher.simulateExpiration(index, identifier: identifier)
         if happened != isInFlight { self.fail("simulate-expiration answered \(happened)") }
-        if happened, identifier == nil { self.coverage.note(.simulatedExpiration) }
-        if happened, identifier != nil { self.taskCoverage.note("simulated expiration") }
+        if happened, identifier == nil { self.coverage.note("simulated expiration of the short lane") }
+        if happened, identifier != nil { self.coverage.note("simulated expiration") }
         self.settle()
     }
 
@@ -372,7 +371,7 @@ extension DispatchSimulation {
             case .released: break
             case .drained(let stream):
                 self.workers[stream] = nil
-                self.coverage.note(.drainedStream)
+                self.coverage.note("drained stream")
                 self.models.checker.drained(stream)
             case .conditions(let token, let conditions, let stream): self.heard(token, conditions, stream)
             // A loss must be recorded before its stream is notified.
@@ -394,8 +393,8 @@ extension DispatchSimulation {
         self.models.checker.delivered(delivery, at: self.now, laneMax: laneMax, isForced: isForced)
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
-        if delivery.apnsID == nil { self.coverage.note(.emptyWake) }
-        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.note(.namedDelivery) }
+        if delivery.apnsID == nil { self.coverage.note("empty wake") }
+        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.note("delivery to a stream that names devices") }
         self.models.launched += 1
         if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
             self.fail("wake \(delivery.wake) carries another push's payload")
@@ -484,9 +483,9 @@ extension DispatchSimulation {
             self.verifyTasks(token, snapshot)
             self.verifyPause(token, snapshot)
             guard snapshot.held.contains(.worker) else { continue }
-            self.coverage.note(.wait)
+            self.coverage.note("push waits for a worker")
             if self.isDraining, self.models.checker.hasFreeTaker(token, topic: snapshot.topic) {
-                self.coverage.note(.heldBackByDrain)
+                self.coverage.note("held back by the drain")
             }
             if self.models.checker.couldTake(token, topic: snapshot.topic) {
                 self.fail("device \(device) waits for nothing")

@@ -94,36 +94,11 @@ struct SimulatedLives {
     var answeredTasks: Set<Int> = []
     /// Requests and transfers that were never answered.
     var unansweredTasks: Set<Int> = []
-    var coverage = Coverage<CrashEvent>()
 
     init(_ medium: MemoryMedium, faultsEvery: Int) {
         self.medium = medium
         self.faultsEvery = faultsEvery
     }
-}
-
-/// The events of simulations, to ensure that the tested situations occurred.
-struct Coverage<Event: Hashable> {
-    private var counts: [Event: Int] = [:]
-
-    mutating func note(_ event: Event, _ count: Int = 1) {
-        if count > 0 { self.counts[event, default: 0] += count }
-    }
-
-    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
-
-    subscript(event: Event) -> Int { self.counts[event] ?? 0 }
-
-    /// Returns the events that never occurred.
-    func missing(_ expected: [Event]) -> [Event] { expected.filter { self[$0] == 0 } }
-}
-
-/// Events of gateways that die and restart.
-enum CrashEvent: CaseIterable {
-    case death, commit, failedCommit, failedStart, uncertainFound, uncertainLost
-    case wakeLostAtRestart, answeredPushFound, unansweredPushFound
-    case repeatedAnswer, forgottenAnswer, repeatedPush, repeatedPushAfterRestart, keptBackEffects, reload
-    case eventsFound
 }
 
 /// The behavior of a stream's worker.
@@ -152,52 +127,6 @@ enum SimulatedWorker: CaseIterable {
             let again = generator.once(in: 2) ? result : generator.pick(FetchResult.allCases)
             return [Answer(after: soon / 2, result: result), Answer(after: soon, result: again)]
         }
-    }
-}
-
-/// Events of pushes and streams in simulations.
-enum SimulationEvent: Hashable {
-    case launched, completed, coalesced
-    case discarded(DiscardReason)
-    case result(WakeOutcome)
-    case stall, repeatedAnswer, lateAnswer, unknownAnswer, slotChange, namedDelivery, emptyWake, drainedStream
-    case simulatedExpiration, removal
-    /// A push was repeated with a client-supplied apns-id while that was remembered.
-    case repeatedPush
-    /// A wake was lost while its stream stayed open.
-    case lossAlone
-    /// A deadline was extended, or more time was requested than the maximum extension.
-    case extended, refusedExtension
-    /// A wake was in flight when the gateway began to shut down.
-    case openAtDrain
-    /// A free stream would get the push of a device without the shutdown, or without a pause of its topic.
-    case heldBackByDrain, heldBackByPause
-    /// An operator launched while the topic was paused, or the end of a pause launched.
-    case launchOfPaused, launchByResuming
-    /// A device waited for a worker while no stream could take the launch.
-    case wait
-
-    /// Events that must occur.
-    static let expected: [SimulationEvent] = {
-        let discards: [SimulationEvent] = DiscardReason.ofPushes.map { .discarded($0) }
-        let results: [SimulationEvent] = WakeOutcome.allCases.map { .result($0) }
-        let others: [SimulationEvent] = [
-            .launched, .completed, .coalesced, .stall, .repeatedAnswer, .lateAnswer, .unknownAnswer, .slotChange,
-            .namedDelivery, .emptyWake, .drainedStream, .simulatedExpiration, .removal, .repeatedPush, .lossAlone,
-            .extended, .refusedExtension, .heldBackByPause, .launchOfPaused, .launchByResuming, .wait,
-        ]
-        return others + discards + results
-    }()
-}
-
-extension Coverage<SimulationEvent> {
-    /// Adds the events that a gateway has counted.
-    mutating func add(_ counters: ActivityCounters) {
-        self.note(.launched, Int(counters.launched))
-        self.note(.completed, Int(counters.completed))
-        self.note(.coalesced, Int(counters.coalesced))
-        for reason in DiscardReason.ofPushes { self.note(.discarded(reason), Int(counters.discarded[reason])) }
-        for outcome in WakeOutcome.allCases { self.note(.result(outcome), Int(counters.results[outcome])) }
     }
 }
 
