@@ -9,7 +9,7 @@ struct TaskLedger {
     let name: String
     let trace: TaskTrace
     private(set) var violations: [String] = []
-    private(set) var sightings = Sightings()
+    private(set) var sightings = Coverage<String>()
 
     private var counters = Summary()
     private var waiting: [Item] = []
@@ -196,10 +196,10 @@ extension TaskLedger {
     private mutating func finished(_ session: String, _ count: Int) {
         if let index = self.waiting.firstIndex(where: { $0.kind == "urlSession" && $0.name == session }) {
             self.waiting[index].count += count
-            self.sightings.saw("session.takenUp")
+            self.sightings.note("session.takenUp")
         } else if self.waiting.count(where: { $0.kind == "urlSession" }) >= 8 {
             self.counters["sessions.refused"] += count
-            self.sightings.saw("session.refused")
+            self.sightings.note("session.refused")
             return
         } else {
             var item = Item(name: session, kind: "urlSession", place: Place(since: self.now, arrival: self.arrived()))
@@ -274,7 +274,7 @@ extension TaskLedger {
         }
         self.arriving = nil
         self.counters["accepted"] += 1
-        self.sightings.saw("disposition.\(disposition)")
+        self.sightings.note("disposition.\(disposition)")
         let index = self.waiting.firstIndex { $0.kind == "push" }
         let item = index.map { Self.joined(newer, self.waiting[$0]) } ?? newer
         let expected = self.disposition(newer, joined: item)
@@ -283,9 +283,9 @@ extension TaskLedger {
             self.musts.append(Must(event: "discard", name: name, word: "expired"))
             return
         }
-        if newer.isNowOrNever { self.sightings.saw("nowOrNever.\(disposition)") }
-        if item.priority > newer.priority { self.sightings.saw("joint.priority") }
-        if item.expiry > newer.expiry { self.sightings.saw("joint.expiry") }
+        if newer.isNowOrNever { self.sightings.note("nowOrNever.\(disposition)") }
+        if item.priority > newer.priority { self.sightings.note("joint.priority") }
+        if item.expiry > newer.expiry { self.sightings.note("joint.expiry") }
         if let index {
             self.counters["coalesced"] += 1
             self.waiting.remove(at: index)
@@ -334,7 +334,7 @@ extension TaskLedger {
             return self.broke("order: \(name) was not submitted")
         }
         self.submission = nil
-        self.sightings.saw("submit.\(disposition)")
+        self.sightings.note("submit.\(disposition)")
         if let refusal = self.refusal(request) {
             if disposition != refusal.rawValue { self.broke("refusal: \(name) is \(disposition), not \(refusal)") }
             self.counters["tasks.refused.\(refusal.rawValue)"] += 1
@@ -380,7 +380,7 @@ extension TaskLedger {
         // A now-or-never push launches at the time of its expiry.
         var alive = item
         if isAtOnce, kind == "push" { alive.expiry = .max }
-        self.sightings.saw("launch.\(kind)")
+        self.sightings.note("launch.\(kind)")
         let eligible = max(item.place.since, self.eligible())
         if kind == "appRefresh" { self.sawRefresh(eligible) }
         if self.isFull(item.lane) { self.broke("room: \(name) launched while its lane was full") }
@@ -406,27 +406,27 @@ extension TaskLedger {
 
     private mutating func sawPush(_ item: Item) {
         self.counters["launched"] += 1
-        if item.attempts > 1 { self.sightings.saw("launch.retry") }
-        if item.count > 0 { self.sightings.saw("launch.coalesced") }
-        if self.state.isActive { self.sightings.saw("launch.active") }
+        if item.attempts > 1 { self.sightings.note("launch.retry") }
+        if item.count > 0 { self.sightings.note("launch.coalesced") }
+        if self.state.isActive { self.sightings.note("launch.active") }
     }
 
     private mutating func sawRefresh(_ eligible: Int64) {
-        if self.putOff(eligible) > eligible { self.sightings.saw("refresh.putOff") }
+        if self.putOff(eligible) > eligible { self.sightings.note("refresh.putOff") }
         let habits = Set(self.hours.map { $0 % 24 })
         let (hour, hourOfLead) = (self.now / 3_600_000, (self.now + self.trace.taskLimits.refreshLead) / 3_600_000)
-        if hourOfLead > hour, habits.contains(hourOfLead % 24) { self.sightings.saw("refresh.inLead") }
+        if hourOfLead > hour, habits.contains(hourOfLead % 24) { self.sightings.note("refresh.inLead") }
     }
 
     private mutating func charge(_ item: Item) {
         let priority = item.kind == "push" ? item.priority : 5
         let interval = self.trace.limits.interval(penalty: self.penalty, priority: 10, self.state)
         let jumped = priority == 10 && self.now < (self.charges.last?.moment ?? .min / 2) + interval
-        if jumped { self.sightings.saw("launch.jumped") }
-        if self.penalty > 0 { self.sightings.saw("launch.penalized") }
+        if jumped { self.sightings.note("launch.jumped") }
+        if self.penalty > 0 { self.sightings.note("launch.penalized") }
         let window = self.window
         if window.count >= self.trace.limits.dailyLaunches, self.now == window.start + self.trace.limits.budgetWindow {
-            self.sightings.saw("budget.waited")
+            self.sightings.note("budget.waited")
         }
         self.charges.append(Charge(moment: self.now, jumped: jumped))
     }
@@ -464,7 +464,7 @@ extension TaskLedger {
         }
         guard let index else { return self.broke("end: \(name) is \(outcome), and nothing of it ends so now") }
         var flight = self.flights.remove(at: isDue ? self.interruptible(name, outcome) ?? index : index)
-        self.sightings.saw("\(flight.item.kind).\(outcome)")
+        self.sightings.note("\(flight.item.kind).\(outcome)")
         self.count(flight.item, outcome)
         let isContinued = flight.item.kind == "continued"
         if ["success", "newData"].contains(outcome), !isContinued { self.penalty = 0 }
@@ -508,7 +508,7 @@ extension TaskLedger {
             item.kind == "push" ? $0.kind == "push" : $0.isNamesake(item)
         }
         if let other, !item.isRequest {
-            self.sightings.saw("retry.\(item.kind)")
+            self.sightings.note("retry.\(item.kind)")
             if item.kind == "push" {
                 self.counters["coalesced"] += 1
                 self.waiting[other] = Self.joined(self.waiting[other], item)
@@ -520,7 +520,7 @@ extension TaskLedger {
         }
         if let other {
             self.counters["tasks.replaced"] += 1
-            self.sightings.saw("retry.twin")
+            self.sightings.note("retry.twin")
             if self.waiting[other].place.arrival > item.place.arrival { return }
             self.waiting.remove(at: other)
         }
@@ -534,7 +534,7 @@ extension TaskLedger {
 
     private mutating func dropped(_ name: String, isRequest: Bool?, _ reason: String) {
         let isDue = self.isDue(Must(event: "discard", name: name, word: reason))
-        self.sightings.saw("\(isRequest == nil ? "discard" : isRequest == true ? "task" : "session").\(reason)")
+        self.sightings.note("\(isRequest == nil ? "discard" : isRequest == true ? "task" : "session").\(reason)")
         if isRequest == nil { self.counters["discarded.\(reason)"] += 1 }
         // Among tasks with the same name, a lost one follows the pending one.
         let index = self.waiting.lastIndex {

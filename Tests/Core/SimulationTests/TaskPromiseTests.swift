@@ -1,18 +1,10 @@
-import Foundation
 import Policy
 import Testing
 import WakeGateTestKit
 
 @Suite("Rules of pushes and background tasks on random traces", .timeLimit(.minutes(15)))
 struct TaskPromiseTests {
-    /// 3,000 seeds in parts that run in parallel; or the single seed in `WAKEGATE_SEED`.
-    private static let parts: [ClosedRange<UInt64>] = {
-        let environment = ProcessInfo.processInfo.environment
-        guard let seed = environment["WAKEGATE_SEED"].flatMap({ UInt64($0) }) else {
-            return (0..<3).map { ($0 * 1000 + 1)...($0 * 1000 + 1000) }
-        }
-        return [seed...seed]
-    }()
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_SEED")
 
     /// Events that must occur in every part, each at least a minimum number of times, for the promises to be
     /// meaningful.
@@ -36,20 +28,20 @@ struct TaskPromiseTests {
         + ["budget.waited", "joint.priority", "joint.expiry", "nowOrNever.launched", "retry.push"]
     private static let cornerMinOfPushes = 33
 
-    @Test("Every promise holds on every seed, and every corner was met", arguments: Self.parts)
-    func promises(_ seeds: ClosedRange<UInt64>) throws {
-        var sightings = Sightings()
-        for seed in seeds {
+    @Test("Every promise holds on every seed, and every corner was met", arguments: 0..<3 as Range<UInt64>)
+    func promises(part: UInt64) throws {
+        var sightings = Coverage<String>()
+        for seed in Self.seeds.group(part, of: 1000) {
             let run = try TaskRun(TaskTrace(seed: seed))
             sightings.add(run.sightings)
             guard let first = run.violations.first else { continue }
-            Issue.record("seed \(seed) (WAKEGATE_SEED=\(seed) replays it): \(first); \(run.violations.count) in all")
+            Issue.record("seed \(seed) (\(Self.seeds.name)=\(seed) replays it): \(first); \(run.violations.count) in all")
             return
         }
-        guard seeds.count > 1 else { return }
+        guard Self.seeds.replayed == nil else { return }
         for (corners, least) in [(Self.corners, Self.cornerMin), (Self.cornersOfPushes, Self.cornerMinOfPushes)] {
             for corner in corners {
-                #expect(sightings.counts[corner, default: 0] >= least, "\(corner) was hardly met")
+                #expect(sightings[corner] >= least, "\(corner) was hardly met")
             }
         }
     }

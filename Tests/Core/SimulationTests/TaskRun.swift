@@ -4,7 +4,7 @@ import WakeGateTestKit
 /// One random trace of background tasks, simulated and checked.
 struct TaskRun {
     private(set) var violations: [String] = []
-    private(set) var sightings = Sightings()
+    private(set) var sightings = Coverage<String>()
 
     init(_ trace: TaskTrace) throws {
         var simulator = try Simulator()
@@ -36,7 +36,7 @@ struct TaskRun {
         for name in ledgers.keys.sorted() {
             ledgers[name]?.settled(at: min(Int64(1) << 50, end))
             self.violations += ledgers[name]?.violations ?? []
-            self.sightings.add(ledgers[name]?.sightings ?? Sightings())
+            self.sightings.add(ledgers[name]?.sightings ?? Coverage())
         }
         self.checkCounters(summary, Array(ledgers.values), trace)
     }
@@ -57,7 +57,7 @@ struct TaskRun {
         for (name, accountedFor) in arrivals where summary[name] != accountedFor {
             self.violations.append("conservation: \(accountedFor) of \(name) are accounted for: \(summary.json)")
         }
-        if trace.until != nil { self.sightings.saw("trace.cut") }
+        if trace.until != nil { self.sightings.note("trace.cut") }
         let mustEnd = ["pending", "inFlight", "tasks.inFlight", "sessions.inFlight", "sessions.waiting"]
         if trace.until == nil, mustEnd.contains(where: { summary[$0] > 0 }) {
             self.violations.append("starvation: something never ended: \(summary.json)")
@@ -70,18 +70,5 @@ struct TaskRun {
             if summary[name] == counted { continue }
             self.violations.append("counters: the summary says \(summary[name]) \(name), the lines \(counted)")
         }
-    }
-}
-
-/// The number of occurrences of each corner case, to ensure that the promises were tested.
-struct Sightings {
-    private(set) var counts: [String: Int] = [:]
-
-    mutating func saw(_ what: String) {
-        self.counts[what, default: 0] += 1
-    }
-
-    mutating func add(_ other: Sightings) {
-        self.counts.merge(other.counts, uniquingKeysWith: +)
     }
 }

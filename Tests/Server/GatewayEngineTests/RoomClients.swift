@@ -153,20 +153,6 @@ extension WakeID {
     }
 }
 
-/// The events that occurred in simulations, so that a test can require each of them.
-struct Coverage<Event: CaseIterable & Hashable> {
-    private var counts: [Event: Int] = [:]
-
-    subscript(event: Event) -> Int { self.counts[event] ?? 0 }
-
-    mutating func note(_ event: Event, _ count: Int = 1) { self.counts[event, default: 0] += count }
-
-    mutating func add(_ other: Self) { self.counts.merge(other.counts, uniquingKeysWith: +) }
-
-    /// The events that never occurred.
-    var missing: [Event] { Event.allCases.filter { self[$0] == 0 } }
-}
-
 enum RoomEvent: CaseIterable {
     case death, deathInCommit, failedStart, failedCommit, wake, expired, released, push, wayTold
     case wallSetBack, wallSetForward, policyTimeTold

@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Gateway
 import Policy
 import Testing
@@ -374,10 +373,7 @@ extension RoomSimulation {
 
 @Suite("Simulation of the engine room, with failed commits, deaths and restarts", .timeLimit(.minutes(15)))
 struct RoomSimulationTests {
-    /// The seed to replay, from the environment.
-    private static let replayed = ProcessInfo.processInfo.environment["WAKEGATE_ROOM_SEED"].flatMap(UInt64.init)
-    /// The multiple of the seeds in `swift test`, from the environment.
-    private static let factor = ProcessInfo.processInfo.environment["WAKEGATE_ROOM_FACTOR"].flatMap(UInt64.init) ?? 1
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_ROOM_SEED", factor: "WAKEGATE_ROOM_FACTOR")
 
     @Test(
         "Deaths and failures lose no answered request, and every accepted push ends once",
@@ -385,7 +381,7 @@ struct RoomSimulationTests {
     )
     func holds(onDisk: Bool) {
         var coverage = Coverage<RoomEvent>()
-        for seed in Self.replayed.map({ [$0] }) ?? Array(1...(24 * Self.factor)) {
+        for seed in Self.seeds.group(of: 24) {
             let medium: any SimulatedMedium = onDisk ? DiskMedium(seed: seed) : MemoryMedium()
             let simulation = RoomSimulation(seed: seed, on: medium, faultsEvery: [6, 20, 60][Int(seed % 3)])
             let fault = simulation.run(steps: 80)
@@ -393,8 +389,8 @@ struct RoomSimulationTests {
             #expect(medium.misuses.isEmpty, "seed \(seed)")
             coverage.add(simulation.coverage)
         }
-        guard Self.replayed == nil else { return }
-        #expect(coverage.missing.isEmpty, "cases that never happened prove nothing")
+        guard Self.seeds.replayed == nil else { return }
+        #expect(coverage.missing(RoomEvent.allCases).isEmpty, "cases that never happened prove nothing")
     }
 
     @Test("Without failures, only a death loses anything")
