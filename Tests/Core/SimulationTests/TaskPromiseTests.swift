@@ -35,7 +35,7 @@ struct TaskPromiseTests {
             let run = try TaskRun(TaskTrace(seed: seed))
             sightings.add(run.sightings)
             guard let first = run.violations.first else { continue }
-            Issue.record("seed \(seed) (\(Self.seeds.name)=\(seed) replays it): \(first); \(run.violations.count) in all")
+            Issue.record("replay with \(Self.seeds.name)=\(seed): \(first); \(run.violations.count) in all")
             return
         }
         guard Self.seeds.replayed == nil else { return }

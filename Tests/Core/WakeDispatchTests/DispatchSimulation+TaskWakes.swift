@@ -266,6 +266,7 @@ extension DispatchSimulation {
             let priority = snapshot.state.pending?.priority,
             snapshot.state.eligibleAt(priority, snapshot.parameters) <= self.now
         else { return }
-        if self.models.checker.couldTakeForced(token, topic: snapshot.topic) { self.coverage.note("held back by a pause") }
+        guard self.models.checker.couldTakeForced(token, topic: snapshot.topic) else { return }
+        self.coverage.note("held back by a pause")
     }
 }

@@ -394,7 +394,9 @@ extension DispatchSimulation {
         guard let push = delivery.push else { return self.taskDelivered(delivery) }
         self.models.ledger.launched(delivery.apnsID, token, attempt: push.attempts)
         if delivery.apnsID == nil { self.coverage.note("empty wake") }
-        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false { self.coverage.note("delivery to a stream that names devices") }
+        if self.models.checker.streams[delivery.stream]?.devices.isEmpty == false {
+            self.coverage.note("delivery to a stream that names devices")
+        }
         self.models.launched += 1
         if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
             self.fail("wake \(delivery.wake) carries another push's payload")
