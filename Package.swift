@@ -59,15 +59,13 @@ func tests(
     _ name: String,
     in layer: String? = nil,
     _ dependencies: [Target.Dependency] = [],
-    exclude: [String] = [],
-    resources: [Resource]? = nil
+    exclude: [String] = []
 ) -> Target {
     .testTarget(
         name: name,
         dependencies: dependencies,
         path: layer.map { "Tests/\($0)/\(name)" } ?? "Tests/\(name)",
         exclude: exclude,
-        resources: resources,
         swiftSettings: swiftSettings
     )
 }
@@ -251,7 +249,7 @@ let unitTests: [Target] = [
         "SimulationTests",
         in: "Core",
         ["Policy", "WakeGateTestKit"],
-        resources: [.copy("BackgroundVectors"), .copy("Vectors")]
+        exclude: ["BackgroundVectors", "Vectors"]
     ),
     tests("TextTests", in: "Core", ["Wire"]),
     tests("TransferPolicyTests", in: "Transfers", ["TransferAgent"]),

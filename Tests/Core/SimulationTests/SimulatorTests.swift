@@ -81,38 +81,28 @@ extension Array {
 @Suite("The articles about the rules and about traces", .timeLimit(.minutes(15)))
 struct ArticleTests {
     private static func article(_ path: String) throws -> [String] {
-        let file = Checkout.root.appendingPathComponent("Sources/Core/Policy/Policy.docc/\(path)")
-        let text = String(decoding: try Data(contentsOf: file), as: UTF8.self)
+        let text = try Checkout.text("Sources/Core/Policy/Policy.docc/\(path)")
         return text.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
     }
 
-    @Test("The table of the rules has exactly the parameters of the code with their defaults")
-    func parameters() throws {
-        let rows = try Self.article("Rules.md").compactMap { line -> [Substring]? in
-            let cells = line.split(separator: "|").map { Substring($0.trimmingCharacters(in: .whitespaces)) }
-            let name = cells.first?.trimmingCharacters(in: ["`"]) ?? ""
-            return PolicyParameter(rawValue: name) == nil ? nil : cells
-        }
-        let found = try rows.map { cells in
-            let name = try #require(PolicyParameter(rawValue: cells[0].trimmingCharacters(in: ["`"])))
-            return (name, try #require(Double(cells[1].replacing(",", with: ""))))
-        }
-        let known = Set(PolicyParameter.allCases).subtracting(PolicyParameter.ofTasks)
-        #expect(Set(found.map(\.0)) == known)
-        #expect(found.count == known.count)
-        for (name, value) in found { #expect(name.value(in: Parameters()) == value, "\(name)") }
-    }
-
-    @Test("The table of background tasks has each of their parameters with its default")
-    func taskParameters() throws {
-        let rows = try Self.article("BackgroundRules.md").compactMap { line in
+    @Test(
+        "The table of an article has exactly its parameters with their defaults",
+        arguments: [
+            ("Rules.md", Set(PolicyParameter.allCases).subtracting(PolicyParameter.ofTasks)),
+            ("BackgroundRules.md", Set(PolicyParameter.ofTasks)),
+        ]
+    )
+    func parameters(article: String, known: Set<PolicyParameter>) throws {
+        let rows = try Self.article(article).compactMap { line in
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
             let name = cells.first?.trimmingCharacters(in: ["`"]) ?? ""
-            return PolicyParameter(rawValue: name).map { ($0, cells) }
+            return PolicyParameter(rawValue: name).map { ($0, cells[1]) }
         }
-        #expect(rows.map(\.0) == PolicyParameter.ofTasks)
-        for (name, cells) in rows {
-            #expect(name.value(in: Parameters()) == Double(cells[1].replacing(",", with: "")), "\(name)")
+        #expect(Set(rows.map(\.0)) == known && rows.count == known.count)
+        let ofTasks = PolicyParameter.ofTasks
+        #expect(rows.map(\.0).filter(ofTasks.contains) == ofTasks.filter(known.contains), "in their order")
+        for (name, value) in rows {
+            #expect(name.value(in: Parameters()) == Double(value.replacing(",", with: "")), "\(name)")
         }
     }
 
@@ -134,25 +124,16 @@ struct ArticleTests {
 struct VectorTests {
     @Test("All the examples are here")
     func found() {
-        #expect(Vector.names(.pushes).count >= 49)
-        #expect(Vector.names(.backgroundTasks).count >= 51)
+        #expect(WorkedExample.ofPushes.count >= 49)
+        #expect(WorkedExample.ofTasks.count >= 51)
     }
 
-    @Test("Each example of pushes has exactly its outcome", arguments: Vector.names(.pushes))
-    func pushes(_ name: String) throws {
-        try Self.expectOutcome(of: Vector(name, in: .pushes))
-    }
-
-    @Test("Each example of background tasks has exactly its outcome", arguments: Vector.names(.backgroundTasks))
-    func backgroundTasks(_ name: String) throws {
-        try Self.expectOutcome(of: Vector(name, in: .backgroundTasks))
-    }
-
-    private static func expectOutcome(of vector: Vector) throws {
+    @Test("Each example has exactly its outcome", arguments: WorkedExample.ofPushes + WorkedExample.ofTasks)
+    func outcome(of example: WorkedExample) throws {
         var lines: [String] = []
-        try Simulator.run(trace: vector.trace) { lines.append($0) }
-        let actual = try lines.map(Vector.object)
-        let expected = try vector.outcome.map(Vector.object)
+        try Simulator.run(trace: example.trace) { lines.append($0) }
+        let actual = try lines.map(Self.object)
+        let expected = try example.outcome.map(Self.object)
         try Self.expectOrdered(actual)
         #expect(actual.count == expected.count)
         let devices = Set((actual + expected).compactMap { $0["device"] as? String })
@@ -168,6 +149,11 @@ struct VectorTests {
         #expect(try Self.counters(actual.last) == Self.counters(expected.last))
     }
 
+    /// Parses a line as a JSON object with an independent parser.
+    private static func object(_ line: String) throws -> NSDictionary {
+        try #require(JSONSerialization.jsonObject(with: Data(line.utf8)) as? NSDictionary)
+    }
+
     /// Returns the nonzero counters of the summary. Only `pending` and `inFlight` may not be left out.
     private static func counters(_ line: NSDictionary?) throws -> [String: Int] {
         let counters = try #require(line?["summary"] as? [String: Int])
@@ -179,46 +165,5 @@ struct VectorTests {
         let times = try lines.dropLast().map { try #require($0["t"] as? Double) }
         #expect(times == times.sorted())
         #expect(lines.last?["summary"] != nil)
-    }
-}
-
-/// A worked example: the lines of a trace and of its outcome.
-struct Vector {
-    /// The folders of examples.
-    enum Folder: String {
-        case pushes = "Vectors"
-        case backgroundTasks = "BackgroundVectors"
-
-        fileprivate var url: URL? { Bundle.module.resourceURL?.appending(path: self.rawValue) }
-    }
-
-    let trace: [String]
-    let outcome: [String]
-
-    /// The names of the examples in `folder`, sorted; empty if the folder was not found.
-    static func names(_ folder: Folder) -> [String] {
-        guard let path = folder.url?.path, let files = try? FileManager.default.contentsOfDirectory(atPath: path) else {
-            return []
-        }
-        return files.filter { $0.hasSuffix(".trace.jsonl") }.map { String($0.dropLast(".trace.jsonl".count)) }.sorted()
-    }
-
-    init(_ name: String, in folder: Folder) throws {
-        self.trace = try Self.lines("\(name).trace.jsonl", in: folder)
-        self.outcome = try Self.lines("\(name).outcome.jsonl", in: folder)
-    }
-
-    private static func lines(_ file: String, in folder: Folder) throws -> [String] {
-        guard let folder = folder.url else { throw CocoaError(.fileNoSuchFile) }
-        let text = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
-        return text.split(separator: "\n").map(String.init)
-    }
-
-    /// Parses a line as a JSON object with an independent parser.
-    static func object(_ line: String) throws -> NSDictionary {
-        guard let object = try JSONSerialization.jsonObject(with: Data(line.utf8)) as? NSDictionary else {
-            throw CocoaError(.propertyListReadCorrupt)
-        }
-        return object
     }
 }

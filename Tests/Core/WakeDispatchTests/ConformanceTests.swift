@@ -1,50 +1,18 @@
 import Engine
-import Foundation
 import Policy
 import Testing
 import WakeGateTestKit
 
 @Suite("The engine and the simulator agree", .timeLimit(.minutes(15)))
 struct ConformanceTests {
-    /// A worked example, by its folder and its name.
-    struct Example: CustomTestStringConvertible, Sendable {
-        let folder: String
-        let name: String
-
-        var testDescription: String { self.name }
-
-        var lines: [String] {
-            get throws {
-                let path = "Tests/Core/SimulationTests/\(self.folder)/\(self.name)"
-                let text = try String(contentsOf: Checkout.root.appending(path: path), encoding: .utf8)
-                return text.split(separator: "\n").map(String.init)
-            }
-        }
-
-        static func all(_ folder: String) -> [Example] {
-            let root = Checkout.root.appending(path: "Tests/Core/SimulationTests/\(folder)")
-            let files = (try? FileManager.default.contentsOfDirectory(atPath: root.path)) ?? []
-            return files.filter { $0.hasSuffix(".trace.jsonl") }.sorted().map { Example(folder: folder, name: $0) }
-        }
-    }
-
-    private static let ofPushes = Example.all("Vectors")
-    private static let ofTasks = Example.all("BackgroundVectors")
-
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_SEED", factor: "WAKEGATE_TRACE_FACTOR")
-
-    @Test("There are worked examples to compare")
-    func found() {
-        #expect(Self.ofPushes.count >= 49)
-        #expect(Self.ofTasks.count >= 51)
-    }
 
     @Test(
         "Dispatcher and engine agree with the simulator on a trace, to the millisecond",
-        arguments: ofPushes + ofTasks
+        arguments: WorkedExample.ofPushes + WorkedExample.ofTasks
     )
-    func agrees(example: Example) throws {
-        let comparison = try TraceComparison(try example.lines)
+    func agrees(example: WorkedExample) throws {
+        let comparison = try TraceComparison(try example.trace)
         #expect(comparison.differences.isEmpty)
         #expect(comparison.lineCount > 0)
     }
