@@ -61,25 +61,10 @@ extension EngineRig {
 }
 
 extension DeviceEngine {
-    func restore(_ key: RecordKey, _ content: [UInt8]) throws(StoreError) {
-        var buffer = ByteBuffer()
-        buffer.append(content)
-        try self.restore(key, buffer.view)
-    }
-
     /// Returns the records of everything that has changed since the last step.
     func takeRecords() -> [(key: RecordKey, content: [UInt8])] {
         var batch = RecordBatch()
         self.takeStep(into: &batch)
         return batch.records
-    }
-}
-
-extension RecordBatch {
-    var records: [(key: RecordKey, content: [UInt8])] {
-        var records: [(key: RecordKey, content: [UInt8])] = []
-        func note(_ key: RecordKey, _ content: ByteView) { records.append((key, content.array)) }
-        self.forEach(note)
-        return records
     }
 }

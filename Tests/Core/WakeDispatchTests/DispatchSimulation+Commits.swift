@@ -105,7 +105,9 @@ extension DispatchSimulation {
     private func checkAfterFailure(_ store: any RecordStore) {
         guard let lives = self.lives else { return }
         do throws(StoreError) {
-            _ = self.restored(try store.reloadAll(), as: lives.durable, "after a failed commit")
+            var records: SimulatedStore.Records = [:]
+            try store.reload { key, content in records[key] = content.array }
+            _ = self.restored(records, as: lives.durable, "after a failed commit")
             self.coverage.note("reload after a failed commit")
         } catch {
             self.fail("nothing can be read after a failed commit: \(error.message)")
@@ -128,27 +130,6 @@ extension DispatchSimulation {
         }
         self.coverage.note("remembered answer")
         if outcome != .repeated { self.fail("a result that was answered is \(outcome) when it comes again") }
-    }
-}
-
-extension RecordStore {
-    func commit(_ records: SimulatedStore.Records) throws(StoreError) {
-        var batch = RecordBatch()
-        let sorted = records.sorted { ($0.key.kind.rawValue, $0.key.index) < ($1.key.kind.rawValue, $1.key.index) }
-        for (key, content) in sorted { batch.append(key) { $0.append(content) } }
-        try self.commit(batch)
-    }
-
-    func loadAll() throws(StoreError) -> SimulatedStore.Records {
-        var records: SimulatedStore.Records = [:]
-        try self.load { key, content in records[key] = content.array }
-        return records
-    }
-
-    func reloadAll() throws(StoreError) -> SimulatedStore.Records {
-        var records: SimulatedStore.Records = [:]
-        try self.reload { key, content in records[key] = content.array }
-        return records
     }
 }
 
@@ -288,11 +269,7 @@ extension DispatchRig {
     func restore(_ records: SimulatedStore.Records) throws(StoreError) {
         // Records have no particular order; sorted here so that runs are reproducible.
         let sorted = records.sorted { ($0.key.index, $0.key.kind.rawValue) > ($1.key.index, $1.key.kind.rawValue) }
-        for (key, content) in sorted {
-            var buffer = ByteBuffer()
-            buffer.append(content)
-            try self.engine.restore(key, buffer.view)
-        }
+        for (key, content) in sorted { try self.engine.restore(key, content) }
     }
 }
 

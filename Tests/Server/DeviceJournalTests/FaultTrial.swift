@@ -309,27 +309,6 @@ extension RecordStore {
         try self.begin()
         return loss
     }
-
-    /// Loads all records; throws if a key occurs twice.
-    func loadAll() throws(StoreError) -> SimulatedStore.Records {
-        var records = SimulatedStore.Records()
-        try self.load { (key, content) throws(StoreError) in
-            guard records.updateValue(content.array, forKey: key) == nil else {
-                throw StoreError(message: "\(key) was handed over twice")
-            }
-        }
-        return records
-    }
-
-    func commit(_ records: SimulatedStore.Records) throws(StoreError) {
-        var batch = RecordBatch()
-        for (key, content) in records.sorted(by: {
-            ($0.key.kind.rawValue, $0.key.index) < ($1.key.kind.rawValue, $1.key.index)
-        }) {
-            batch.append(key) { $0.append(content) }
-        }
-        try self.commit(batch)
-    }
 }
 
 extension SimulatedDisk {

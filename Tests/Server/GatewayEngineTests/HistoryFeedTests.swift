@@ -364,10 +364,7 @@ struct EventRecoveryTests {
         history.events = [HistoryEvent(device: 1, at: Instant(milliseconds: 1), kind: .conditions)]
         var records = RecordBatch()
         numbers.write(history, to: &records)
-        var next: UInt64 = 0
-        func note(key: RecordKey, content: ByteView) { next = (try? EventRecord(content))?.sequence ?? 0 }
-        records.forEach(note)
-        return next
+        return records.records.last?.content.withByteView { (try? EventRecord($0))?.sequence } ?? 0
     }
 }
 

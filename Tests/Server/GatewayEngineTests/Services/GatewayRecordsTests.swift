@@ -13,12 +13,7 @@ import Wire
 struct GatewayRecordsTests {
     private let now = Instant(milliseconds: 1_700_000_000_000)
 
-    private func keys(_ batch: borrowing RecordBatch) -> [RecordKey] {
-        var keys: [RecordKey] = []
-        func note(key: RecordKey, content: ByteView) { keys.append(key) }
-        batch.forEach(note)
-        return keys
-    }
+    private func keys(_ batch: borrowing RecordBatch) -> [RecordKey] { batch.records.map { $0.key } }
 
     /// Returns the keys of the records stored at this time.
     private func take(_ records: GatewayRecords, at monotonic: Int64) -> [RecordKey] {
