@@ -87,7 +87,7 @@ struct TaskLedger {
 extension TaskLedger {
     private func isFull(_ lane: String) -> Bool {
         let count = Int64(self.flights.count { $0.item.lane == lane })
-        return count >= (lane == "continued" ? self.trace.taskLimits.continuedMax : 1)
+        return count >= (lane == "continued" ? self.trace.limits.continuedMax : 1)
     }
 
     /// Returns true if the device's state holds `item`.
@@ -102,7 +102,7 @@ extension TaskLedger {
         }
         if state.appState != "background" || state.backgroundRefresh != "available" || isHot { return true }
         if state.batteryLevel < self.trace.limits.criticalBattery && !state.charging { return true }
-        let window = self.trace.taskLimits.usageWindow
+        let window = self.trace.limits.usageWindow
         if window > 0, let last = self.lastUse, moment - last >= window { return true }
         if item.kind == "appRefresh" { return !state.network }
         return state.lowPowerMode || item.needsNetwork && !state.network || item.needsPower && !state.charging
@@ -139,7 +139,7 @@ extension TaskLedger {
 
     /// Returns the launch time of a refresh that may launch from `moment` on, delayed to precede habitual use.
     private func putOff(_ moment: Int64) -> Int64 {
-        let (flex, lead) = (self.trace.taskLimits.refreshFlex, self.trace.taskLimits.refreshLead)
+        let (flex, lead) = (self.trace.limits.refreshFlex, self.trace.limits.refreshLead)
         guard flex > 0, let last = self.hours.last else { return moment }
         let remembered = Set(self.hours.filter { $0 > last - 168 })
         func isHabitual(_ hour: Int64) -> Bool { remembered.count { ($0 - hour) % 24 == 0 } >= 3 }
@@ -162,9 +162,9 @@ extension TaskLedger {
         case "push": return moment >= self.eligible(item.priority)
         default:
             guard moment >= item.place.since else { return false }
-            var interval = self.trace.taskLimits.processingInterval
+            var interval = self.trace.limits.processingInterval
             for _ in 0..<self.penalty { interval *= 2 }
-            interval = min(interval, max(self.trace.taskLimits.processingInterval, self.trace.limits.maxInterval))
+            interval = min(interval, max(self.trace.limits.processingInterval, self.trace.limits.maxInterval))
             return self.processingLaunches.last.map { moment >= $0 + interval } ?? true
         }
     }
@@ -414,7 +414,7 @@ extension TaskLedger {
     private mutating func sawRefresh(_ eligible: Int64) {
         if self.putOff(eligible) > eligible { self.sightings.note("refresh.putOff") }
         let habits = Set(self.hours.map { $0 % 24 })
-        let (hour, hourOfLead) = (self.now / 3_600_000, (self.now + self.trace.taskLimits.refreshLead) / 3_600_000)
+        let (hour, hourOfLead) = (self.now / 3_600_000, (self.now + self.trace.limits.refreshLead) / 3_600_000)
         if hourOfLead > hour, habits.contains(hourOfLead % 24) { self.sightings.note("refresh.inLead") }
     }
 
@@ -442,12 +442,12 @@ extension TaskLedger {
         let answeredAt = answer.outcome == "none" ? Int64.max : self.now + answer.delay
         var deadline = self.now
         switch item.kind {
-        case "processing": deadline += self.trace.taskLimits.processingWindow
+        case "processing": deadline += self.trace.limits.processingWindow
         case "continued":
-            deadline += self.trace.taskLimits.progressWindow
+            deadline += self.trace.limits.progressWindow
             var advance = self.now + (answer.advance ?? .max / 2)
             while advance < deadline, advance < self.now + answer.delay {
-                deadline = advance + self.trace.taskLimits.progressWindow
+                deadline = advance + self.trace.limits.progressWindow
                 advance += answer.advance ?? 0
             }
         default: deadline += self.trace.limits.executionWindow
@@ -468,7 +468,7 @@ extension TaskLedger {
         self.count(flight.item, outcome)
         let isContinued = flight.item.kind == "continued"
         if ["success", "newData"].contains(outcome), !isContinued { self.penalty = 0 }
-        if outcome == "expired", !isContinued { self.penalty = min(self.penalty + 1, self.trace.limits.maxPenalty) }
+        if outcome == "expired", !isContinued, self.penalty < self.trace.limits.maxPenalty { self.penalty += 1 }
         if outcome == "lost" {
             if flight.isCharged { self.charges.removeLast() }
             if flight.item.kind == "processing" { self.processingLaunches.removeLast() }

@@ -1,3 +1,5 @@
+package import Policy
+
 /// A random trace of pushes, task requests and sessions that contains many edge cases of the rules.
 package struct TaskTrace {
     package enum Event {
@@ -44,21 +46,9 @@ package struct TaskTrace {
         }
     }
 
-    /// The policy parameters of background tasks. Durations are in milliseconds.
-    package struct Limits {
-        package var processingWindow: Int64 = 600_000
-        package var processingInterval: Int64 = 3_600_000
-        package var progressWindow: Int64 = 60_000
-        package var continuedMax: Int64 = 1
-        package var usageWindow: Int64 = 0
-        package var refreshFlex: Int64 = 14_400_000
-        package var refreshLead: Int64 = 900_000
-    }
-
     package private(set) var headers: [String] = []
     package private(set) var steps: [Step] = []
-    package private(set) var limits = TraceLimits()
-    package private(set) var taskLimits = Limits()
+    package private(set) var limits = Parameters()
     package private(set) var worker = [Answer(outcome: "newData", delay: 1000)]
     package private(set) var answers: [String: [Answer]] = [:]
     /// The permitted task identifiers; nil if all are permitted.
@@ -136,7 +126,7 @@ package struct TaskTrace {
         // Choose a time before, in or after the lead of the next habitual hour.
         let day: Int64 = 86_400_000
         let next = (self.now - habit * 3_600_000 + day) / day * day + habit * 3_600_000
-        let lead = self.taskLimits.refreshLead
+        let lead = self.limits.refreshLead
         let before = [lead + 7_200_000, lead + 60_000, lead + 1, lead, lead - 1, lead / 2, 0, -1_800_000]
         self.now = max(self.now, next - self.random.pick(before))
     }
@@ -146,38 +136,25 @@ package struct TaskTrace {
 
 extension TaskTrace {
     private mutating func addLimits() {
+        let choices: [(PolicyParameter, [Int])] = [
+            (.launchInterval, [5, 60, 900]), (.dailyLaunches, [1, 2, 5]), (.budgetWindow, [60, 3600, 86_400]),
+            (.immediateBurst, [1, 2, 3]), (.executionWindow, [5, 30]), (.maxAttempts, [1, 2, 3]),
+            (.maxPenalty, [0, 1, 4]), (.maxInterval, [20, 3600, 14_400]), (.defaultTTL, [600, 2_592_000]),
+            (.immediateRefill, [5, 60, 900]), (.processingWindow, [5, 60, 600]), (.processingInterval, [5, 60, 3600]),
+            (.progressWindow, [5, 60]), (.continuedMax, [1, 2, 3]), (.usageWindow, [0, 5, 3600, 604_800]),
+            (.refreshFlex, [0, 3600, 14_400, 100_000]), (.refreshLead, [0, 900, 5400]),
+        ]
         var members: [String] = []
-        func choose(_ name: String, _ unit: Int64, _ values: [Int64]) -> Int64? {
-            guard self.random.chance(50) else { return nil }
+        for (name, values) in choices where self.random.chance(50) {
             let value = self.random.pick(values)
-            members.append("\"\(name)\": \(value)")
-            return value * unit
+            precondition(name.set(Double(value), in: &self.limits), "\(name) must be \(name.requirement)")
+            members.append("\"\(name.rawValue)\": \(value)")
         }
-        var limits = self.limits
-        limits.launchInterval = choose("launchInterval", 1000, [5, 60, 900]) ?? limits.launchInterval
-        limits.dailyLaunches = choose("dailyLaunches", 1, [1, 2, 5]) ?? limits.dailyLaunches
-        limits.budgetWindow = choose("budgetWindow", 1000, [60, 3600, 86_400]) ?? limits.budgetWindow
-        limits.immediateBurst = choose("immediateBurst", 1, [1, 2, 3]) ?? limits.immediateBurst
-        limits.executionWindow = choose("executionWindow", 1000, [5, 30]) ?? limits.executionWindow
-        limits.maxAttempts = choose("maxAttempts", 1, [1, 2, 3]) ?? limits.maxAttempts
-        limits.maxPenalty = choose("maxPenalty", 1, [0, 1, 4]) ?? limits.maxPenalty
-        limits.maxInterval = choose("maxInterval", 1000, [20, 3600, 14_400]) ?? limits.maxInterval
-        limits.defaultTTL = choose("defaultTTL", 1000, [600, 2_592_000]) ?? limits.defaultTTL
-        limits.immediateRefill = choose("immediateRefill", 1000, [5, 60, 900]) ?? limits.immediateRefill
-        var tasks = self.taskLimits
-        tasks.processingWindow = choose("processingWindow", 1000, [5, 60, 600]) ?? tasks.processingWindow
-        tasks.processingInterval = choose("processingInterval", 1000, [5, 60, 3600]) ?? tasks.processingInterval
-        tasks.progressWindow = choose("progressWindow", 1000, [5, 60]) ?? tasks.progressWindow
-        tasks.continuedMax = choose("continuedMax", 1, [1, 2, 3]) ?? tasks.continuedMax
-        tasks.usageWindow = choose("usageWindow", 1000, [0, 5, 3600, 604_800]) ?? tasks.usageWindow
-        tasks.refreshFlex = choose("refreshFlex", 1000, [0, 3600, 14_400, 100_000]) ?? tasks.refreshFlex
-        tasks.refreshLead = choose("refreshLead", 1000, [0, 900, 5400]) ?? tasks.refreshLead
         if self.random.chance(50) {
-            limits.criticalBattery = self.random.pick([0, 0.2, 0.5])
-            members.append("\"criticalBattery\": \(limits.criticalBattery)")
+            let level = self.random.pick([0, 0.2, 0.5])
+            precondition(PolicyParameter.criticalBattery.set(level, in: &self.limits), "a level is from 0 to 1")
+            members.append("\"criticalBattery\": \(level)")
         }
-        self.limits = limits
-        self.taskLimits = tasks
         self.headers.append("{\"policy\": {\(members.joined(separator: ", "))}}")
     }
 
@@ -397,20 +374,7 @@ package struct DeviceFacts: Sendable {
     package init() {}
 }
 
-/// The policy parameters of pushes. Durations are in milliseconds.
-package struct TraceLimits: Sendable {
-    package var launchInterval: Int64 = 900_000
-    package var dailyLaunches: Int64 = 96
-    package var budgetWindow: Int64 = 86_400_000
-    package var immediateBurst: Int64 = 3
-    package var immediateRefill: Int64 = 900_000
-    package var executionWindow: Int64 = 30_000
-    package var maxAttempts: Int64 = 3
-    package var maxPenalty: Int64 = 4
-    package var maxInterval: Int64 = 14_400_000
-    package var defaultTTL: Int64 = 2_592_000_000
-    package var criticalBattery = 0.2
-
+extension Parameters {
     /// Returns the minimum time between two launches, in milliseconds.
     package func interval(penalty: Int64, priority: Int, _ device: DeviceFacts) -> Int64 {
         var interval = self.launchInterval
@@ -418,6 +382,4 @@ package struct TraceLimits: Sendable {
         if device.lowPowerMode && priority < 10 { interval *= 2 }
         return min(interval, max(self.launchInterval, self.maxInterval))
     }
-
-    package init() {}
 }
