@@ -42,15 +42,9 @@ package final class EngineRig {
 
     /// Returns a configuration with open registration, all tasks permitted, and these parameters, in the units of the
     /// configuration.
-    package static func openToTasks(_ parameters: [(String, Double)] = []) -> EngineConfiguration {
-        var configuration = Self.open()
+    package static func openToTasks(_ parameters: [(PolicyParameter, Double)] = []) -> EngineConfiguration {
+        var configuration = Self.open(parameters)
         configuration.permittedTasks = .all
-        for (name, value) in parameters {
-            guard let parameter = PolicyParameter(rawValue: name), parameter.set(value, in: &configuration.policy)
-            else {
-                preconditionFailure("\(name) is not a parameter that can be \(value)")
-            }
-        }
         return configuration
     }
 

@@ -6,7 +6,7 @@ import Wire
 
 @Suite("When progress of continued tasks is stored", .timeLimit(.minutes(15)))
 struct ReportedProgressTests {
-    private let rig = EngineRig(EngineRig.openToTasks([("continuedMax", 3)]))
+    private let rig = EngineRig(EngineRig.openToTasks([(.continuedMax, 3)]))
     private let store = SimulatedStore()
 
     init() throws {

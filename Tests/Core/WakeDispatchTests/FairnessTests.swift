@@ -180,7 +180,7 @@ struct DueInBetweenTests {
 
     @Test("A request that becomes held does not block the requests behind it")
     func held() throws {
-        let rig = TaskDispatchTests.rig([("usageWindow", 60)])
+        let rig = TaskDispatchTests.rig([(.usageWindow, 60)])
         rig.rig.register(3)
         rig.conditions(3) { $0.appState = .active }
         rig.conditions(3) { $0.appState = .background }
@@ -199,7 +199,7 @@ struct DueInBetweenTests {
     @Test("A stream on which the third wake in a row expires of it gets nothing more")
     func stalled() throws {
         // Without warnings, the first step ends two wakes and the second step ends the third.
-        let rig = TaskDispatchTests.rig([("expirationLead", 0)])
+        let rig = TaskDispatchTests.rig([(.expirationLead, 0)])
         rig.subscribe(1, slots: 4, tasks: ["a"], sessions: ["s"])
         rig.push(0)
         rig.push(1)
@@ -220,7 +220,7 @@ struct DueInBetweenTests {
 
     @Test("Work goes to another free stream when the first one stalls in the same step")
     func stalledForAnother() throws {
-        let rig = TaskDispatchTests.rig([("launchInterval", 30)])
+        let rig = TaskDispatchTests.rig([(.launchInterval, 30)])
         rig.subscribe(1, slots: 4, tasks: ["b"], sessions: ["s"])
         rig.subscribe(2, slots: 9, kinds: [], sessions: ["s"])
         rig.finish(5, "s")

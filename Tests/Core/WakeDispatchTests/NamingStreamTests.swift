@@ -35,7 +35,7 @@ struct NamingStreamTests {
 
     @Test("A task counts as accepted by a busy stream that names its device, not by streams of other devices")
     func takers() {
-        let rig = DispatchRig(EngineRig.openToTasks([]))
+        let rig = DispatchRig(EngineRig.openToTasks())
         rig.subscribe(1, kinds: [], tasks: ["a", "b"], devices: [1, 2])
         for device in 1...3 { rig.submit(device, device == 1 ? "b" : "a") }
         rig.submit(1, "c", .processing([]))

@@ -10,17 +10,17 @@ extension SharedComparison {
 
     static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
         var configuration = EngineRig.openToTasks([
-            ("launchInterval", Double(generator.pick([1, 30, 900]))),
-            ("dailyLaunches", Double(generator.pick([3, 20, 100]))),
-            ("immediateBurst", Double(generator.pick([1, 5]))),
-            ("maxAttempts", Double(generator.pick([1, 3]))),
-            ("executionWindow", Double(generator.pick([5, 30]))),
-            ("processingInterval", Double(generator.pick([1, 60, 3600]))),
-            ("continuedMax", Double(generator.pick([1, 3]))),
-            ("criticalBattery", generator.pick([0.1, 0.5])),
-            ("refreshFlex", Double(generator.pick([0, 60, 3600]))),
+            (.launchInterval, Double(generator.pick([1, 30, 900]))),
+            (.dailyLaunches, Double(generator.pick([3, 20, 100]))),
+            (.immediateBurst, Double(generator.pick([1, 5]))),
+            (.maxAttempts, Double(generator.pick([1, 3]))),
+            (.executionWindow, Double(generator.pick([5, 30]))),
+            (.processingInterval, Double(generator.pick([1, 60, 3600]))),
+            (.continuedMax, Double(generator.pick([1, 3]))),
+            (.criticalBattery, generator.pick([0.1, 0.5])),
+            (.refreshFlex, Double(generator.pick([0, 60, 3600]))),
             // Warnings are due times of an engine with its own store only. Rows contain the due times of the policy.
-            ("expirationLead", 0),
+            (.expirationLead, 0),
         ])
         configuration.openRegistration = !generator.once(in: 4)
         configuration.devicesMax = generator.pick([5, 100])

@@ -43,8 +43,8 @@ private struct PairingRun {
     init(seed: UInt64) {
         self.generator = SeededGenerator(seed: seed)
         var configuration = EngineRig.openToTasks([
-            ("launchInterval", 2), ("processingInterval", 3), ("dailyLaunches", 10_000), ("maxPenalty", 0),
-            ("processingWindow", 60), ("refreshFlex", 0), ("continuedMax", 2),
+            (.launchInterval, 2), (.processingInterval, 3), (.dailyLaunches, 10_000), (.maxPenalty, 0),
+            (.processingWindow, 60), (.refreshFlex, 0), (.continuedMax, 2),
         ])
         configuration.streamsPerDeviceMax = 0
         self.rig = DispatchRig(configuration, seed: seed, workPerStepMax: seed % 2 == 0 ? 3 : 4096)

@@ -97,7 +97,7 @@ struct WarningTests {
         try #require(rig.takeDeliveries().map(\.kind) == [.push])
         rig.rig.pass(25_000)
         _ = rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 0)
-        rig.engine.reconfigure(EngineRig.openToTasks([("processingInterval", 10)]))
+        rig.engine.reconfigure(EngineRig.openToTasks([(.processingInterval, 10)]))
         rig.conditions(1) { $0.batteryLevel = 0.5 }
         _ = rig.dispatcher.snapshot(rig.rig.index(1))
         #expect(Self.timesLeft(rig) == [5000])
@@ -106,7 +106,7 @@ struct WarningTests {
 
     @Test("Work that becomes eligible at the time of a warning is launched")
     func launches() throws {
-        let rig = TaskDispatchTests.rig([("processingWindow", 40), ("refreshFlex", 0)])
+        let rig = TaskDispatchTests.rig([(.processingWindow, 40), (.refreshFlex, 0)])
         rig.subscribe(1, slots: 9, tasks: ["a", "b"])
         rig.submit(1, "a", .processing([]))
         rig.submit(1, "b", earliestBegin: rig.rig.instant + 35_000)
@@ -120,7 +120,7 @@ struct WarningTests {
 
     @Test("Each lane of a device has its warnings")
     func lanes() throws {
-        let rig = TaskDispatchTests.rig([("processingWindow", 40)])
+        let rig = TaskDispatchTests.rig([(.processingWindow, 40)])
         rig.subscribe(1, slots: 9, tasks: ["a"])
         rig.rig.register(1)
         rig.submit(1, "a", .processing([]))

@@ -18,10 +18,10 @@ final class ClusterSimulation {
     static let launchInterval: Int64 = 3000
 
     static let configuration = EngineRig.openToTasks([
-        ("launchInterval", 3), ("executionWindow", 2), ("dailyLaunches", 30), ("budgetWindow", 3600),
-        ("maxAttempts", 3), ("maxPenalty", 1), ("maxInterval", 6), ("immediateBurst", 2), ("immediateRefill", 6),
-        ("defaultTTL", 12), ("processingWindow", 3), ("processingInterval", 3), ("progressWindow", 2),
-        ("maxExtension", 3), ("refreshFlex", 0),
+        (.launchInterval, 3), (.executionWindow, 2), (.dailyLaunches, 30), (.budgetWindow, 3600),
+        (.maxAttempts, 3), (.maxPenalty, 1), (.maxInterval, 6), (.immediateBurst, 2), (.immediateRefill, 6),
+        (.defaultTTL, 12), (.processingWindow, 3), (.processingInterval, 3), (.progressWindow, 2),
+        (.maxExtension, 3), (.refreshFlex, 0),
     ])
 
     let database: SimulatedDatabase
