@@ -148,12 +148,7 @@ struct SharedStepTests {
         #expect(try rig.engine.find(row.token) == nil && rig.engine.take(row) == rig.engine.find(row.token))
         rig.engine.unloadAll()
         let changes = try self.step(rig) {
-            rig.register(1)
-            _ = try? rig.engine.submit(
-                IncomingTask(identifier: "com.example.app.refresh", kind: .appRefresh),
-                device: rig.index(1),
-                hasSlot: false
-            )
+            _ = try? rig.submit(1, "com.example.app.refresh")
         }
         #expect(changes.first?.device.derived.count == row.derived.count)
     }
@@ -181,11 +176,7 @@ struct SharedStepTests {
         let changes = try self.step(rig) {
             rig.push(1, workerIsFree: true)
             rig.push(1)
-            _ = try? rig.engine.submit(
-                IncomingTask(identifier: "feed", kind: .appRefresh),
-                device: rig.index(1),
-                hasSlot: false
-            )
+            _ = try? rig.submit(1, "feed")
             rig.push(2)
         }
         let (whole, other) = (changes[0].device, changes[1].device)

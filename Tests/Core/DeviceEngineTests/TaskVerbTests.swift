@@ -116,13 +116,10 @@ struct TaskVerbTests {
         #expect(try rig.submit(1, "b", .processing([])).disposition == .replaced)
         rig.register(2, topic: 1)
         rig.register(3, topic: 2)
-        let request = IncomingTask(identifier: "d", kind: .appRefresh)
-        _ = try rig.engine.submit(request, device: rig.index(2), hasSlot: false)
-        #expect(throws: TaskRejection.bound(.taskRequestsMax)) {
-            try rig.engine.submit(request, device: rig.index(3), hasSlot: false)
-        }
+        try rig.submit(2, "d")
+        #expect(throws: TaskRejection.bound(.taskRequestsMax)) { try rig.submit(3, "d") }
         rig.engine.cancelTask(nil, device: rig.index(1))
-        _ = try rig.engine.submit(request, device: rig.index(3), hasSlot: false)
+        try rig.submit(3, "d")
         #expect(rig.engine.totals.requests.cancelled == 2 && rig.isConserved)
     }
 }
