@@ -118,4 +118,38 @@ struct OperatorTests {
         let nothing = try gateway.admin(pending)
         #expect(nothing.status == 404 && nothing.value("reason") as? String == "NothingPending")
     }
+
+    @Test("An operator's push is handled like a provider's")
+    func testPush() throws {
+        let gateway = try RunningGateway()
+        let path = "/v1/devices/\(self.token)/push"
+        let worker = try gateway.curlWorker(topic: self.topic)
+        let body = #"{"topic":"\#(self.topic)","collapseID":"a","payload":{"aps":{"content-available":1},"n":1}}"#
+        let answer = try gateway.admin(path, "-d", body)
+        #expect(answer.status == 200 && answer.value("status") as? Int == 200)
+        #expect(answer.value("disposition") as? String == "launched")
+        let wake = try #require(try worker.next())
+        #expect(wake.data["apnsID"] as? String == answer.value("apnsID") as? String)
+        #expect(wake.data["priority"] as? Int == 5 && wake.data["collapseID"] as? String == "a")
+        #expect((wake.data["payload"] as? [String: Any])?["n"] as? Int == 1)
+        let own = try gateway.admin(path, "-d", #"{"priority":10,"payload":{"aps":{"content-available":1}}}"#)
+        #expect(own.value("disposition") as? String == "scheduled" && own.value("eligibleAt") as? Int != nil)
+        #expect(try gateway.stats().integer("pushes", "accepted") == 2)
+        let long = #"{"payload":{"aps":{"content-available":1},"x":"\#(String(repeating: "x", count: 4100))"}}"#
+        let refused = try gateway.admin(path, "-d", long)
+        #expect(refused.status == 200 && refused.value("status") as? Int == 413)
+        #expect(refused.value("reason") as? String == "PayloadTooLarge")
+        #expect(try gateway.stats().integer("pushes", "rejected", "PayloadTooLarge") == 1)
+    }
+
+    @Test("A paused topic holds its pushes until it is resumed")
+    func pause() throws {
+        let gateway = try RunningGateway()
+        let worker = try gateway.curlWorker(topic: self.topic)
+        #expect(try gateway.wakegate("topic", "pause", self.topic).status == 0)
+        #expect(try gateway.push(self.token, topic: self.topic).headers["wakegate-held"] == "paused")
+        #expect(try gateway.admin("/metrics").body.contains(#"wakegate_devices_held{reason="paused"} 1"#))
+        #expect(try gateway.wakegate("topic", "resume", self.topic).status == 0)
+        #expect(try worker.next()?.data["device"] as? String == self.token)
+    }
 }

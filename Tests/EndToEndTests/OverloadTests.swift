@@ -34,8 +34,8 @@ struct OverloadTests {
     func crowd() throws {
         // Of 200 descriptors, 128 are reserved for the rest of the process.
         // The silent crowd outlasts the wait for the operator's answer.
-        let patience = ["--set", "limits.handshakeSeconds=600"]
-        let gateway = try RunningGateway(patience, under: ["prlimit", "--nofile=200:200"])
+        let settings = ["--set", "limits.handshakeSeconds=600"]
+        let gateway = try RunningGateway(settings, under: ["prlimit", "--nofile=200:200"])
         let crowd = try self.come(to: gateway, size: 100, meeting: "connectionsMax") {}
         #expect(crowd.operator == 200)
     }

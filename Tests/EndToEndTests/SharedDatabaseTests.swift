@@ -52,4 +52,47 @@ struct SharedDatabaseTests {
             (try first.stats().value("configurationDifferences") as? [String])?.isEmpty == true
         }
     }
+
+    @Test("A push to a locked row is refused, with the session in the log; while a table is locked, nothing is ready")
+    func locked() throws {
+        let server = try PostgresServer.shared()
+        let address = try server.database()
+        let gateway = try RunningGateway(["--set", "store=\(address)"])
+        let token = String(repeating: "0c", count: 32)
+        #expect(try gateway.push(token, topic: self.topic).status == 200)
+        let editor = try ChildProcess("psql", ["-XAtq", "-d", address], isInputOpen: true)
+        func lock(_ statement: String) throws {
+            try editor.write("BEGIN;")
+            try editor.write("\(statement);")
+            let isLocked = """
+                SELECT count(*) FROM pg_stat_activity
+                WHERE datname = '\(address.split(separator: "/").last ?? "")' AND application_name = 'psql'
+                    AND state = 'idle in transaction' AND starts_with(query, '\(statement.prefix(4))')
+                """
+            try server.wait(for: "1", of: isLocked)
+        }
+        try lock("SELECT 'locked' FROM wakegate.device FOR UPDATE")
+        let refused = try gateway.push(token, topic: self.topic)
+        #expect(refused.status == 503 && refused.headers["retry-after"] != nil, "\(refused)")
+        #expect(!refused.body.contains("psql") && !refused.body.contains("pid "), "\(refused.body)")
+        try gateway.eventually("the log line") { gateway.process.errors.contains("devicesLocked") }
+        #expect(gateway.process.errors.contains("application psql"), "\(gateway.process.errors)")
+        #expect(try gateway.admin("/readyz").status == 200)
+        try editor.write("COMMIT;")
+        try gateway.eventually("a push to the row") { try gateway.push(token, topic: self.topic).status == 200 }
+        try gateway.eventually("the lock's end") { gateway.process.errors.contains("devicesUnlocked") }
+
+        try lock("LOCK TABLE wakegate.device IN EXCLUSIVE MODE")
+        // Refused pushes are counted in a transaction that loads no device, so its success does not show that the table
+        // is usable.
+        try gateway.eventually("not ready") {
+            #expect(try gateway.push(token, topic: self.topic).status == 503)
+            return try gateway.admin("/readyz").status == 503
+        }
+        try editor.write("COMMIT;")
+        try editor.endInput()
+        _ = try editor.finish()
+        try gateway.eventually("ready") { try gateway.admin("/readyz").status == 200 }
+        try gateway.eventually("a push") { try gateway.push(token, topic: self.topic).status == 200 }
+    }
 }

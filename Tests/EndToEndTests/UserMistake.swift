@@ -188,6 +188,10 @@ extension UserMistake {
         $ wakegate context add early --gateway https://{edge} --ca no.pem
         wakegate: {folder}/no.pem, which --ca names, is missing: no such file yet
         wakegate: use it with `wakegate context use early`
+        # a context that is none: 64
+        $ wakegate context use prod
+        wakegate: no context "prod" is stored; ...
+        ...
         # a comma that is missing in the configuration: 78
         $ wakegate serve --check --config comma.json5
         wakegate: the configuration has a fault:

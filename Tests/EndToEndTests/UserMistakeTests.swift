@@ -38,7 +38,7 @@ struct UserMistakeTests {
     @Test("Each mistake has its exit status, the fault, and what to do")
     func mistakes() throws {
         let mistakes = UserMistake.ofWords + UserMistake.ofFiles + UserMistake.ofGateways
-        #expect(mistakes.count >= 77)
+        #expect(mistakes.count >= 78)
         let scene = try MistakeScene()
         let place = scene.place
         let faults = Mutex<[String]>([])

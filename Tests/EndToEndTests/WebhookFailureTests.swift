@@ -101,6 +101,19 @@ struct WebhookFailureTests {
         #expect(try gateway.results("expired") >= 5)
     }
 
+    @Test("Wakes that expire in a row do not suspend the webhook forever")
+    func expired() throws {
+        let rig = try WebhookRig()
+        let receiver = try rig.receiver()
+        let members = ", slots: 1, allowPrivate: true"
+        let gateway = try rig.gateway(port: receiver.port, members, ["--set", "policy.executionWindow=0.2"])
+        for device in 1...4 { try gateway.pushHook(device, replies: ["silence"]) }
+        for _ in 1...4 { _ = try receiver.next() }
+        try gateway.eventually("4 expired") { try gateway.results("expired") >= 4 }
+        try gateway.pushHook(9, replies: ["newData"])
+        try gateway.completes(1)
+    }
+
     @Test("A long head over HTTP/2 is read, or fails its wake, posted once", arguments: [80, 110, 140])
     func largeHeadOverHTTP2(kilobytes: Int) throws {
         let rig = try WebhookRig()

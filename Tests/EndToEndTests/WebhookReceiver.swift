@@ -125,7 +125,7 @@ extension RunningGateway {
         try self.pushHook(WebhookRig.token(device), replies: replies, fields: fields)
     }
 
-    /// The same, given the device's token, or a pattern of curl for several.
+    /// Pushes to the device with a token, or to several devices, given a pattern of curl.
     @discardableResult
     func pushHook(_ token: String, replies: [String], fields: [String] = []) throws -> Answer {
         let list = replies.map { "\"\($0)\"" }.joined(separator: ",")

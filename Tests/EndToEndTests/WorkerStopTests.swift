@@ -178,6 +178,24 @@ struct WorkerRestartTests {
         #expect(try worker.stop() == 0)
     }
 
+    @Test("The result of a handler that outlasts a crash is dropped as too late, and its push is completed once")
+    func outlasted() throws {
+        let settings = ["--set", "policy.executionWindow=30"]
+        let folder = try RestartFolder()
+        let first = try folder.start(settings)
+        let worker = try SDKWorker.subscribed(to: first)
+        try first.instruct(1, #""do":"stubborn","milliseconds":2500"#)
+        let lost = try #require(try worker.wait(for: "wake").text("wake"))
+        try first.process.end(SIGKILL)
+
+        let second = try folder.start(settings, edge: first.edge)
+        let dropped = try worker.wait(for: "dropped")
+        #expect(dropped.text("wake") == lost && dropped.text("code") == "wakeEnded")
+        #expect(try worker.wait(for: "delivered").text("result") == "newData")
+        try self.checkCounters(second, lost: 1)
+        #expect(try worker.stop() == 0)
+    }
+
     @Test("An orderly shutdown extends the wake and waits for its result; then the worker reconnects")
     func shutdown() throws {
         let settings = Self.settings + ["--set", "drainTimeout=60"]

@@ -156,9 +156,12 @@ final class ControlLink: StoreLink {
         }
     }
 
-    /// Creates or upgrades the tables under the lock, which is taken before.
+    /// Creates or upgrades the tables under the lock. Takes the lock first, and reads the version again, if it is not
+    /// held yet.
     ///
-    /// - Parameter found: the version of the existing tables; 0 for none.
+    /// - Parameters:
+    ///   - found: the version of the existing tables; 0 for none.
+    ///   - isLocked: true if the transaction with the lock is in progress.
     private func makeSchema(from found: Int32, isLocked: Bool) {
         guard isLocked else { return self.lockSchema() }
         // A schema change that is waiting for a lock blocks all writers of the table, so it gives up soon.

@@ -17,8 +17,8 @@ final class StoreConnection<Statement: PreparedStatement> {
     private var exchanges: [Exchange] = []
     /// The time from which a closed connection is made again, on the monotonic clock.
     var retryAt: Int64 = 0
-    /// The next pause between two attempts to connect, in milliseconds. Each pause is twice as long as the previous one,
-    /// up to a second.
+    /// The next pause between two attempts to connect, in milliseconds. Each pause is twice as long as the previous
+    /// one, up to a second.
     private var pause = StoreSettings.pauseMilliseconds.lowerBound
 
     init(_ state: StoreState) {

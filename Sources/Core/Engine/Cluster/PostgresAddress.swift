@@ -237,7 +237,7 @@ extension PostgresAddress {
 
     /// Decodes percent-encoded text; returns nil if an escape is invalid or stands for a zero byte.
     ///
-    /// - Parameter repairing: true if invalid UTF-8 is replaced instead of refused.
+    /// - `repairing`: true if invalid UTF-8 is replaced instead of refused.
     private static func decoded(_ text: Substring, repairing: Bool = false) -> String? {
         guard let bytes = String(text).percentDecodedBytes, !bytes.contains(0) else { return nil }
         return repairing ? String(decoding: bytes, as: UTF8.self) : String(validating: bytes, as: UTF8.self)

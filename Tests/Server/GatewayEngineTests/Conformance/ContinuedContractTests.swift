@@ -9,7 +9,7 @@ import Wire
 @Suite("The contract of an engine: continued tasks", .timeLimit(.minutes(15)))
 struct ContinuedContractTests {
     /// Returns an engine with an active device, and a stream 1 that accepts continued tasks.
-    private func contract(_ kind: EngineKind, continuedMax: Double) throws -> EngineContract {
+    private func contract(_ kind: EngineKind, continuedMax: Double = 1) throws -> EngineContract {
         let contract = try taskContract(kind, [(.continuedMax, continuedMax)])
         contract.ask { $0.conditions(901, 1) { $0.appState = .active } }
         contract.ask { $0.subscribe(1, tasks: ["export.*"]) }
@@ -27,6 +27,49 @@ struct ContinuedContractTests {
         contract.ask { $0.progress(5, wakes[0], 3, of: 4) }
         contract.ask { $0.progress(6, wakes[1], 1, of: 4) }
         return (contract, wakes)
+    }
+
+    @Test("Only an advance moves the deadline: an equal or lower report does not", arguments: EngineKind.all)
+    func advance(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.queue)) }
+        let wake = try contract.lastWake()
+        let launched = contract.wall
+        contract.pass(seconds: 10)
+        contract.ask { $0.progress(3, wake.id, 0) }
+        #expect(contract.member(3, "deadline") == "\(launched + 60_000)", "no progress yet")
+        #expect(contract.member(3, "timeLeft") == "50000")
+        contract.ask { $0.progress(4, wake.id, 5) }
+        let advanced = contract.wall
+        contract.pass(seconds: 30)
+        contract.ask { $0.progress(5, wake.id, 5) }
+        contract.ask { $0.progress(6, wake.id, 2, of: 7) }
+        #expect(contract.member(5, "deadline") == "\(advanced + 60_000)" && contract.text(6) == contract.text(5))
+        #expect(contract.member(5, "timeLeft") == "30000")
+        contract.ask { $0.listTasks(7, 1) }
+        #expect(contract.member(7, "running", "0", "progress", "completed") == "2", "the last progress is shown")
+        #expect(contract.member(7, "running", "0", "why").contains("advanced to 2 of 7 at "))
+        contract.pass(seconds: 31)
+        #expect(contract.expirations(1) == [.progress])
+    }
+
+    @Test("Of a lost task and a pending one with the same identifier the later one remains", arguments: EngineKind.all)
+    func twins(kind: EngineKind) throws {
+        let contract = try self.contract(kind)
+        contract.ask { $0.submit(2, 1, "export.a", .continued(.fail)) }
+        let wake = try contract.lastWake()
+        contract.ask { $0.submit(3, 1, "export.a", .continued(.queue), details: TaskDetails(title: "Later")) }
+        contract.ask { $0.lose(wake.id, on: 1, takingBackAttempt: false) }
+        let later = try contract.lastWake()
+        #expect(later.text.contains(#""title":"Later""#) && later.attempt == 1 && !later.text.contains("resumedFrom"))
+        #expect(try contract.counters().requests.replaced == 1)
+        // A lost task is pending again, even with the strategy `fail`.
+        contract.ask { $0.report(4, later.id, TaskResult.failure) }
+        contract.ask { $0.submit(5, 1, "export.b", .continued(.fail)) }
+        let lost = try contract.lastWake()
+        contract.ask { $0.lose(lost.id, on: 1, takingBackAttempt: false) }
+        #expect(try contract.lastWake().attempt == 2)
+        _ = try contract.counters()
     }
 
     @Test("Critical memory pressure ends the least advanced task first, one by one", arguments: EngineKind.all)

@@ -213,6 +213,30 @@ struct TaskDurabilityContractTests {
     }
 
     @Test(
+        "After a failed commit requests are refused, and lists show the durable state",
+        arguments: EngineKind.keepingAlone
+    )
+    func failedCommit(kind: EngineKind) throws {
+        let contract = try taskContract(kind)
+        contract.ask { $0.submit(1, 1, "a") }
+        contract.failNextCommit()
+        contract.step { $0.submit(2, 1, "b", .processing([])) }
+        contract.settle()
+        #expect(contract.answer(2) == "503 ServiceUnavailable")
+        contract.ask {
+            $0.submit(3, 1, "c", .processing([]))
+            $0.cancel(4, 1, "a")
+            $0.finish(5, 1, "s")
+            $0.listTasks(6, 1)
+            $0.allTasks(7)
+        }
+        for request in 3...5 { #expect(contract.answer(request) == "503 ServiceUnavailable", "\(request)") }
+        #expect(contract.member(6, "waiting", "0", "identifier") == "a")
+        #expect(contract.member(6, "waiting", "1").isEmpty)
+        #expect(contract.member(7, "tasks", "0", "identifier") == "a")
+    }
+
+    @Test(
         "After a restart a continued task resumes from its last reported progress, or from null",
         arguments: EngineKind.keeping
     )

@@ -45,6 +45,30 @@ struct WakeContractTests {
         #expect(counters.completed == 1 && counters.results.sum == 1)
     }
 
+    @Test("An extension moves the deadline, within the limit of the policy", arguments: EngineKind.all)
+    func extensions(kind: EngineKind) throws {
+        let (contract, wake) = try EngineContract.launched(kind, slots: 1)
+        contract.pass(seconds: 15)
+        contract.ask { $0.extend(3, wake.id) }
+        guard case .extended(let extended, let deadline, let timeLeft) = contract.outcome(3) else {
+            throw RigFailure("an extension is answered \(contract.answer(3))")
+        }
+        #expect(extended == wake.id && timeLeft == 20_000 && deadline == wake.deadline + 15_000)
+        contract.pass(seconds: 10)
+        #expect(contract.expired(1).isEmpty, "the first deadline has passed")
+        contract.ask { $0.explain(8, 1) }
+        #expect(contract.member(8, "inFlight", "deadline") == "\(wake.deadline + 15_000)")
+        contract.ask { $0.extend(4, wake.id) }
+        contract.pass(seconds: 15)
+        contract.ask { $0.extend(5, wake.id) }
+        contract.ask { $0.extend(6, wake.id) }
+        #expect(contract.answer(6) == "409 ExtensionLimitReached")
+        contract.pass(seconds: 20)
+        #expect(contract.expired(1) == [wake.id])
+        contract.ask { $0.extend(7, wake.id) }
+        #expect(contract.answer(7) == "409 WakeEnded")
+    }
+
     @Test(
         "A wake ends at its deadline: its stream is notified, its slot is free, and its push is pending",
         arguments: EngineKind.all
