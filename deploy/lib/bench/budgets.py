@@ -1,10 +1,10 @@
 """Compares the cost of a push with its budgets in `budgets.json`: heap allocations and instructions, and the heap bytes
 of a worker's idle connection.
 
-Usage: python -m bench.budgets debug|shipped PRODUCTS. PRODUCTS is the folder of the build; `deploy/build --shipped`
-makes the second kind. The figures depend on the program. Other load of the machine can add to them, so a figure above its
-budget is measured again; the instructions of a debug build have no budget. Lower the budgets when a push or a connection
-becomes cheaper.
+Usage: python -m bench.budgets debug|plain|shipped PRODUCTS. PRODUCTS is the folder of the build; `deploy/build` makes
+the second kind and `deploy/build --shipped` the third. The figures depend on the program. Other load of the machine can
+add to them, so a figure above its budget is measured again; the instructions of a debug build have no budget. Lower the
+budgets when a push or a connection becomes cheaper.
 """
 
 import json
