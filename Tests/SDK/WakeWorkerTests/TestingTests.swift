@@ -63,18 +63,20 @@ struct TestingTests {
 
     @Test("Extensions are granted up to the limit, and none after the end")
     func extensions() async throws {
-        let push = TestNotification(payload: #"{"edition":7}"#, timeLeft: .seconds(15), extensionLimit: .seconds(50))
+        let push = TestNotification(payload: #"{"edition":7}"#, timeLeft: .seconds(600), extensionLimit: .seconds(3000))
         let result = try await push.run { notification in
-            let (short, long) = (try await notification.extend(by: .seconds(1)), try await notification.extend())
-            #expect(short <= .seconds(15) && short > .seconds(1) && long > .seconds(15) && long <= .seconds(30))
-            #expect(notification.timeLeft > .seconds(15))
-            _ = try await notification.extend(by: .seconds(3600))
+            let short = try await notification.extend(by: .seconds(1))
+            let long = try await notification.extend(by: .seconds(1800))
+            #expect(short <= .seconds(600) && short > .seconds(1) && long > .seconds(600) && long <= .seconds(1800))
+            #expect(notification.timeLeft > .seconds(600))
+            _ = try await notification.extend()
+            _ = try await notification.extend(by: .seconds(7200))
             let full = await #expect(throws: WakeWorkerError.self) { try await notification.extend() }
             #expect(full?.code == .extensionLimitReached)
             return .newData
         }
         #expect(result == .newData)
-        #expect(push.extensions == [.seconds(1), .seconds(30), .seconds(3600)])
+        #expect(push.extensions == [.seconds(1), .seconds(1800), .seconds(30), .seconds(7200)])
         push.end()
         let ended = await #expect(throws: WakeWorkerError.self) { try await push.notification.extend() }
         #expect(ended?.code == .wakeEnded)
