@@ -155,7 +155,7 @@ package final class HistoryFile: HistorySource {
         if let push = LoggedPush(event) { self.recentPushes.append(push) }
     }
 
-    /// Writes the collected events. Call this about once a second. After a failure, events remain collected up to
+    /// Writes the collected events. Call this every few seconds. After a failure, events remain collected up to
     /// `collectedMax`.
     package func flush() {
         if self.store == nil { self.open() }

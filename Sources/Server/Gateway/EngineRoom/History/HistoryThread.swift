@@ -100,13 +100,15 @@ package final class HistoryThread: HistoryService {
 /// The work of the history's thread in each turn: records events, answers requests, writes, syncs, and deletes old
 /// events.
 final class HistoryTurns {
-    /// The maximum time that events stay in memory, in milliseconds.
-    private static let flushInterval: Int64 = 1000
-    /// The maximum time before written events are synced, in milliseconds. Until then the journal keeps them.
+    /// The maximum time before events are written and synced, in milliseconds. Until then they are in memory and the
+    /// journal keeps them.
     ///
-    /// Syncs are rare, because each one delays the syncs of a journal on the same disk.
-    private static let syncInterval: Int64 = 5000
-    /// The size of the events kept by the journal, in bytes, above which the history syncs earlier.
+    /// Writes are rare, because each one adds a run, and runs are merged with others later. Syncs are rare, because each
+    /// one delays the syncs of a journal on the same disk.
+    private static let writeInterval: Int64 = 5000
+    /// The time before another attempt after a failure, and between two early writes, in milliseconds.
+    private static let retryInterval: Int64 = 1000
+    /// The size of the events kept by the journal, in bytes, above which the history writes earlier.
     private static let heldBytesMax = 32 << 20
 
     private let feed: HistoryFeed
@@ -115,13 +117,12 @@ final class HistoryTurns {
     private let tally: LimitTally<GatewayCountedLimit>
     private let onDropped: (Int) -> Void
     private var isTidy = false
-    /// The times of the next write, the next sync, and the next reading from the journal, in milliseconds of the
-    /// monotonic clock; nil for none.
-    private var flushAt: Int64?
-    private var syncAt: Int64?
+    /// The times of the next write and the next reading from the journal, in milliseconds of the monotonic clock; nil
+    /// for none.
+    private var writeAt: Int64?
     private var catchUpAt: Int64?
-    /// The earliest time of another sync because of the size of the journal.
-    private var flushEarlyAt: Int64 = 0
+    /// The earliest time of another write because of the size of the journal.
+    private var writeEarlyAt: Int64 = 0
 
     init(
         _ feed: HistoryFeed,
@@ -139,7 +140,7 @@ final class HistoryTurns {
     /// The maximum wait for new work in milliseconds. It is ten minutes if nothing is due.
     var millisecondsToNext: Int64 {
         guard self.isTidy else { return 0 }
-        let next = min(self.flushAt ?? .max, self.syncAt ?? .max, self.catchUpAt ?? .max)
+        let next = min(self.writeAt ?? .max, self.catchUpAt ?? .max)
         return next == .max ? 600_000 : max(0, next - SystemClock.monotonic)
     }
 
@@ -148,30 +149,30 @@ final class HistoryTurns {
         if let limits = batch.limits { self.file.setLimits(limits) }
         self.feed.take(batch)
         for question in batch.questions { question.answer(from: self.file, self.mailboxes) }
-        if self.file.collectedEvents > 0 || !self.file.isOpen {
-            self.flushAt = self.flushAt ?? SystemClock.monotonic + Self.flushInterval
-        }
-        if self.file.writtenSequence > self.file.durableSequence {
-            self.syncAt = self.syncAt ?? SystemClock.monotonic + Self.syncInterval
+        if !self.isWritten {
+            let wait = self.file.isOpen ? Self.writeInterval : Self.retryInterval
+            self.writeAt = self.writeAt ?? SystemClock.monotonic + wait
         }
         let droppedEvents = self.feed.takeDropped()
         if droppedEvents > 0 { self.onDropped(droppedEvents) }
     }
 
+    /// True if the file is open, and all events are in it and durable.
+    private var isWritten: Bool {
+        self.file.isOpen && self.file.collectedEvents == 0 && self.file.durableSequence >= self.file.writtenSequence
+    }
+
     /// Writes, syncs and reads if due, and deletes some old events.
     func work() {
         let now = SystemClock.monotonic
-        let isOverfull = now >= self.flushEarlyAt && self.feed.heldBytes > Self.heldBytesMax
-        if isOverfull { self.flushEarlyAt = now + Self.flushInterval }
-        if let flushAt = self.flushAt, now >= flushAt || isOverfull {
+        let isOverfull = now >= self.writeEarlyAt && self.feed.heldBytes > Self.heldBytesMax
+        if isOverfull { self.writeEarlyAt = now + Self.retryInterval }
+        if let writeAt = self.writeAt, now >= writeAt || isOverfull {
             self.feed.flush()
-            // Retry a failed write.
-            let isDone = self.file.collectedEvents == 0 && self.file.isOpen
-            self.flushAt = isDone ? nil : now + Self.flushInterval
-            self.syncAt = self.syncAt ?? now + Self.syncInterval
+            self.feed.sync()
+            self.writeAt = self.isWritten ? nil : now + Self.retryInterval
         }
         self.catchUp(now)
-        if let syncAt = self.syncAt, now >= syncAt || isOverfull { self.sync() }
         self.isTidy = !self.file.tidy()
         let left = self.file.takeDropped()
         if left.bySize > 0 { self.tally.met(.historyBytesMax, times: left.bySize) }
@@ -184,18 +185,12 @@ final class HistoryTurns {
         self.feed.sync()
     }
 
-    private func sync() {
-        self.feed.sync()
-        let isDone = self.file.durableSequence >= self.file.writtenSequence
-        self.syncAt = isDone ? nil : SystemClock.monotonic + Self.syncInterval
-    }
-
     /// Reads some of the events that the file lacks. Waits before another attempt after a failure.
     private func catchUp(_ now: Int64) {
         if self.feed.isBehind, now >= self.catchUpAt ?? 0 {
             let isGettingOn = self.feed.catchUp()
-            self.catchUpAt = isGettingOn ? now : now + Self.flushInterval
-            self.flushAt = self.flushAt ?? now + Self.flushInterval
+            self.catchUpAt = isGettingOn ? now : now + Self.retryInterval
+            self.writeAt = self.writeAt ?? now + Self.retryInterval
         }
         if !self.feed.isBehind { self.catchUpAt = nil }
     }
