@@ -126,6 +126,10 @@ package struct RecordKey: Hashable, Sendable {
         self.kind = kind
         self.index = index
     }
+
+    /// True if newer records with this key replace no older ones. Other modules use this instead of a comparison, which
+    /// would not be specialized there.
+    package var isEvents: Bool { self.kind == .events }
 }
 
 /// The records of one commit, each key at most once, in contiguous bytes.

@@ -81,7 +81,7 @@ extension Waited {
     private func code(_ span: Span) -> UInt32 {
         let isCoarse = span.milliseconds > Self.amountMax
         let amount = isCoarse ? min(span.milliseconds / Self.unit, Self.amountMax) : span.milliseconds
-        return UInt32(Hold.eventCodes.code(span.hold)) | (span.hold == self.held ? 1 << 4 : 0)
+        return UInt32(span.hold.eventCode) | (span.hold == self.held ? 1 << 4 : 0)
             | (isCoarse ? 1 << 5 : 0) | UInt32(clamping: amount) << 6
     }
 
@@ -103,6 +103,11 @@ extension Hold {
         .forceQuit, .backgroundRefresh, .active, .network, .power, .lowPower, .thermal, .battery, .usage, .priority,
         .worker, .paused, .memory,
     ]
+    /// The codes in the order of the raw values: every launch stores some.
+    private static let codesInOrder = Hold.allCases.map { eventCodes.code($0) }
+
+    /// The code of the hold in events.
+    var eventCode: UInt8 { Self.codesInOrder[Int(self.rawValue)] }
 }
 
 // MARK: - While it waits
@@ -146,10 +151,10 @@ final class WaitLog {
     func store(to buffer: inout ByteBuffer) {
         buffer.appendLittleEndian(self.start.milliseconds)
         buffer.appendLittleEndian(self.changedAt.milliseconds)
-        buffer.append(self.hold.map { Hold.eventCodes.code($0) } ?? 0)
+        buffer.append(self.hold?.eventCode ?? 0)
         buffer.append(UInt8(self.ended.count))
         for span in self.ended {
-            buffer.append(Hold.eventCodes.code(span.hold))
+            buffer.append(span.hold.eventCode)
             buffer.appendLittleEndian(span.milliseconds)
         }
     }

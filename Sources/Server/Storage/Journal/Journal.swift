@@ -209,7 +209,7 @@ package final class Journal: RecordStore {
                 start = offset
             }
             self.records.put(key, row: self.records.rows.next - 1, bytes: bytes)
-            if key.kind == .events { self.hold(batch[offset + RecordBatch.headerCount..<offset + bytes]) }
+            if key.isEvents { self.hold(batch[offset + RecordBatch.headerCount..<offset + bytes]) }
             offset += bytes
         }
         precondition(offset == batch.count, "a batch is made of whole records")
@@ -279,7 +279,7 @@ package final class Journal: RecordStore {
     /// newest.
     private func counts(_ key: RecordKey, _ content: ByteView, of row: Int64) throws(StoreError) -> Bool {
         guard self.records.row(of: key) == row else { return false }
-        guard key.kind == .events else { return true }
+        guard key.isEvents else { return true }
         do throws(EventRecord.Fault) {
             return try EventRecord(content).sequence == self.records.held.newestSequence
         } catch {

@@ -79,7 +79,7 @@ package struct JournalLoader: ~Copyable {
             guard LiveRecords.canHold(key, bytes: bytes) else {
                 throw self.damaged("a record of row \(row) is too large, or of no device there can be")
             }
-            if key.kind == .events {
+            if key.isEvents {
                 let content = content[offset + RecordBatch.headerCount..<offset + bytes]
                 try self.noteEvents(key, content, of: row, &liveBytes)
                 try take(key, content)
@@ -194,7 +194,7 @@ package struct JournalEvents: Sendable {
         while let (key, count) = RecordBatch.header(of: content, at: offset) {
             let start = offset + RecordBatch.headerCount
             offset = start + count
-            guard key.kind == .events else { continue }
+            guard key.isEvents else { continue }
             do throws(EventRecord.Fault) {
                 let record = try EventRecord(content[start..<offset])
                 guard record.sequence > sequence else { continue }

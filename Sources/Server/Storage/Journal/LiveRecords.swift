@@ -17,7 +17,7 @@ package struct LiveRecords: ~Copyable {
     var held = HeldEvents()
 
     static func canHold(_ key: RecordKey, bytes: Int) -> Bool {
-        let isIndex = key.kind == .events || key.index <= Self.indexMax || key.index == RecordKey.everyTopic
+        let isIndex = key.isEvents || key.index <= Self.indexMax || key.index == RecordKey.everyTopic
         return bytes <= Self.recordBytesMax && isIndex
     }
 
@@ -33,7 +33,7 @@ package struct LiveRecords: ~Copyable {
     mutating func put(_ key: RecordKey, row: Int64, bytes: Int) {
         let old = self.exchange(key, row: row, bytes: bytes)
         let isFirst = old == 0 || Int64(old >> 20) != row
-        precondition(isFirst || key.kind == .events, "a batch holds each key once")
+        precondition(isFirst || key.isEvents, "a batch holds each key once")
         if old != 0 { self.rows.removeLive(Int(old & 0xF_FFFF), row: Int64(old >> 20)) }
         self.rows.addLive(bytes, row: row)
     }
@@ -57,7 +57,7 @@ package struct LiveRecords: ~Copyable {
     /// Returns the index of a key in `places`. `RecordKey.everyTopic`, the largest index, wraps around to index 0. All
     /// event records share one index. Only the newest of them is live, because it has the last number.
     private static func slot(_ key: RecordKey) -> Int {
-        key.kind == .events ? 0 : Int(key.index &+ 1)
+        key.isEvents ? 0 : Int(key.index &+ 1)
     }
 
     private mutating func grow(_ kind: Int, slot: Int) {
