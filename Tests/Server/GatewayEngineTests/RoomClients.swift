@@ -24,6 +24,8 @@ struct RoomClients {
     var sent: [Int: Int] = [:]
     /// The pushes that were answered 200.
     private(set) var accepted: Set<Int> = []
+    /// The number of submissions that were answered 201.
+    private(set) var submittedCount = 0
     /// The streams of this life, by their requests.
     var streams: [Int: Stream] = [:]
     /// The wakes that workers hold and have not reported, with their streams.
@@ -113,6 +115,7 @@ struct RoomClients {
     private mutating func takeAnswer(_ told: EngineOutput) -> String? {
         guard let report = self.reports.removeValue(forKey: told.request) else {
             self.answers[told.request] = told
+            if told.status == 201 { self.submittedCount += 1 }
             return nil
         }
         if told.status == 204 {
@@ -155,7 +158,7 @@ extension WakeID {
 
 enum RoomEvent: CaseIterable {
     case death, deathInCommit, failedStart, failedCommit, wake, expired, released, push, wayTold
-    case wallSetBack, wallSetForward, policyTimeTold
+    case wallSetBack, wallSetForward, policyTimeTold, submission
 }
 
 extension Coverage<RoomEvent> {
@@ -166,6 +169,7 @@ extension Coverage<RoomEvent> {
             case .expired: self.note(.expired)
             case .released: self.note(.released)
             case .push where each.status == 200: self.note(.push)
+            case .answer where each.status == 201: self.note(.submission)
             default: break
             }
         }

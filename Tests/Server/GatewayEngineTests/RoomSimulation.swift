@@ -11,7 +11,7 @@ import Wire
 final class RoomSimulation {
     private static let deviceCount = 6
     private static let topicCount = 2
-    private static let configuration = EngineRig.open([
+    private static let configuration = EngineRig.openToTasks([
         (.launchInterval, 60), (.executionWindow, 20), (.dailyLaunches, 40), (.budgetWindow, 3600), (.maxAttempts, 3),
         (.immediateBurst, 2), (.immediateRefill, 300), (.defaultTTL, 7200),
     ])
@@ -222,7 +222,7 @@ extension RoomSimulation {
         let number = self.requests
         let device = self.generator.number(below: Self.deviceCount)
         let topic = device % Self.topicCount
-        switch self.generator.number(below: 20) {
+        switch self.generator.number(below: 21) {
         case 0..<10:
             let priority = self.generator.pick([.immediate, .considerate, .considerate, .passive] as [Priority])
             let expiration = self.generator.once(in: 5) ? self.clock.now.wall / 1000 + 40 : nil
@@ -238,6 +238,8 @@ extension RoomSimulation {
         case 17:
             requests.conditions(number, device) { $0.appState = self.generator.once(in: 3) ? .active : .background }
         case 18: requests.simulateLaunch(number, device)
+        // No worker takes tasks, so that every request waits until another one replaces it.
+        case 19: requests.submit(number, device, "task\(number % 3)", .processing([]))
         default: requests.simulateExpiration(number, device)
         }
     }
@@ -325,6 +327,10 @@ extension RoomSimulation {
             self.wrong(
                 "\(when) \(counters.accepted) pushes are counted, and \(self.clients.accepted.count) answered 200"
             )
+        }
+        let submitted = counters.requests.submitted.sum
+        if submitted != counters.requestsAccountedFor || submitted < self.clients.submittedCount {
+            self.wrong("\(when) \(submitted) requests are counted, and \(self.clients.submittedCount) answered 201")
         }
         if counters.accepted > self.clients.sent.count { self.wrong("\(when) more pushes are counted than were sent") }
         if counters.launched < self.clients.wakes.count {
