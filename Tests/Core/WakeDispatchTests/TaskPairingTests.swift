@@ -14,37 +14,42 @@ struct TaskPairingTests {
         var run = PairingRun(seed: seed)
         for _ in 0..<700 {
             run.act()
-            if !run.model.faults.isEmpty { break }
+            if !run.faults.isEmpty { break }
         }
-        #expect(run.model.faults.isEmpty, "seed \(seed): \(run.model.faults.prefix(3))")
+        #expect(run.faults.isEmpty, "seed \(seed): \(run.faults.prefix(3))")
         for kind in LaunchKind.allCases { #expect(run.launches[kind, default: 0] > 0, "seed \(seed): \(kind)") }
         #expect(run.waits > 50 && run.queued > 10, "seed \(seed): \(run.waits) \(run.queued)")
     }
 }
 
-/// A random sequence of operations on devices and streams, each checked by a model.
+/// A random sequence of operations on devices and streams, each checked by models.
 private struct PairingRun {
     private static let deviceCount = 12
+    private static let topic = EngineRig.topicName(0)
+    private static let continuedMax = 2
     private static let names = ["a.x", "a.y", "a.b.z", "b", "c.d"]
     private static let patterns = ["a.x", "a.*", "a.b.*", "b", "c.d", "c.*"]
 
-    var model = PairingModel()
+    private var checker = WakeChecker()
+    private var order = LaunchOrder()
     private var generator: SeededGenerator
     private let rig: DispatchRig
     private var nextStream = 0
-    /// Wakes in flight in order of launch, with a flag for those of pushes.
-    private var wakes: [(id: WakeID, isPush: Bool)] = []
+    /// Wakes in flight in order of launch.
+    private var wakes: [Delivery] = []
     private(set) var launches: [LaunchKind: Int] = [:]
     /// The number of launches that waited for a slot, summed over all operations.
     private(set) var waits = 0
     /// The number of launches that had waited.
     private(set) var queued = 0
 
+    var faults: [String] { self.checker.faults + self.order.faults }
+
     init(seed: UInt64) {
         self.generator = SeededGenerator(seed: seed)
         var configuration = EngineRig.openToTasks([
             (.launchInterval, 2), (.processingInterval, 3), (.dailyLaunches, 10_000), (.maxPenalty, 0),
-            (.processingWindow, 60), (.refreshFlex, 0), (.continuedMax, 2),
+            (.processingWindow, 60), (.refreshFlex, 0), (.continuedMax, Double(Self.continuedMax)),
         ])
         configuration.streamsPerDeviceMax = 0
         self.rig = DispatchRig(configuration, seed: seed, workPerStepMax: seed % 2 == 0 ? 3 : 4096)
@@ -89,33 +94,33 @@ private struct PairingRun {
         case 10: self.changeStreams()
         case 11:
             guard let stream = self.anyStream() else { break }
-            self.model.streams[stream]?.isPaused.toggle()
-            self.rig.pause(stream, self.model.streams[stream]?.isPaused ?? false)
+            self.checker.streams[stream]?.isPaused.toggle()
+            self.rig.dispatcher.streamPaused(stream, self.checker.streams[stream]?.isPaused ?? false)
         case 12:
             guard let stream = self.anyStream() else { break }
             let slots = 1 + self.below(3)
-            self.model.streams[stream]?.slots = slots
-            self.rig.dispatcher.slotsChanged(DispatchRig.address(stream), to: slots)
+            self.checker.streams[stream]?.slots = slots
+            self.rig.dispatcher.slotsChanged(stream, to: slots)
         case _:
             guard !self.wakes.isEmpty else { break }
             let wake = self.wakes.remove(at: self.below(self.wakes.count))
-            if wake.isPush {
-                self.rig.report([.newData, .failed][self.below(2)] as FetchResult, wake.id)
+            if wake.kind == .push {
+                self.rig.report([.newData, .failed][self.below(2)] as FetchResult, wake.wake)
             } else {
-                self.rig.report([.success, .failure][self.below(2)] as TaskResult, wake.id)
+                self.rig.report([.success, .failure][self.below(2)] as TaskResult, wake.wake)
             }
         }
     }
 
-    private mutating func anyStream() -> Int? {
-        let open = self.model.streams.keys.sorted()
+    private mutating func anyStream() -> StreamAddress? {
+        let open = self.checker.streams.keys.sorted { $0.number < $1.number }
         return open.isEmpty ? nil : open[self.below(open.count)]
     }
 
     private mutating func changeStreams() {
-        if self.model.streams.count >= 5, let stream = self.anyStream() {
-            self.model.streams[stream] = nil
-            self.rig.endStream(stream)
+        if self.checker.streams.count >= 5, let stream = self.anyStream() {
+            _ = self.checker.ended(stream)
+            self.rig.dispatcher.streamEnded(stream)
             return
         }
         let devices = self.below(3) == 0 ? (0..<3).map { _ in self.below(Self.deviceCount) } : []
@@ -127,117 +132,78 @@ private struct PairingRun {
             resources: Set(self.some(["gpu", "npu"], 2))
         )
         self.nextStream += 1
-        self.model.streams[self.nextStream] = PairingModel.Stream(slots: slots, takes: takes, devices: Set(devices))
-        self.rig.subscribe(
-            self.nextStream,
+        self.checker.streams[DispatchRig.address(self.nextStream)] = WakeChecker.Stream(
+            topic: Self.topic,
             slots: slots,
-            kinds: takes.isForPushes ? [.push] : [],
-            tasks: takes.tasks,
-            sessions: takes.sessions,
-            resources: takes.resources.sorted(),
-            devices: devices,
-            stallsWhenSilent: false
+            devices: Set(devices.map { EngineRig.token($0) }),
+            takes: takes
         )
+        self.rig.subscribe(self.nextStream, slots: slots, takes, devices: devices, stallsWhenSilent: false)
     }
 
-    private var given: [(item: PairingModel.Item, stream: Int)] = []
+    private var given: [(item: LaunchOrder.Item, stream: WakeChecker.Stream)] = []
 
-    /// Passes the messages to streams to the model.
+    /// Passes the messages to streams to the models.
     private mutating func note() {
         for event in self.rig.output.take() {
             switch event {
             case .delivered(let delivery):
-                let item = self.item(delivery)
+                let (item, laneMax) = (LaunchOrder.Item(delivery), delivery.kind == .continued ? Self.continuedMax : 1)
                 self.launches[delivery.kind, default: 0] += 1
-                if self.model.waiting[item] != nil { self.queued += 1 }
-                self.model.delivered(item, delivery.wake, to: delivery.stream.number)
-                self.wakes.append((delivery.wake, item.isPush))
-                if self.model.streams[delivery.stream.number]?.devices.isEmpty == true {
-                    self.given.append((item, delivery.stream.number))
+                if self.order.waiting[item] != nil { self.queued += 1 }
+                let fewest = self.checker.naming(delivery).map(\.open.count).min()
+                if let fewest, self.checker.streams[delivery.stream]?.open.count != fewest {
+                    self.order.fail("\(item) passed a stream that names its device and has fewer wakes")
                 }
-            case .released(let wake, let stream):
-                self.model.released(wake, stream.number)
-                self.wakes.removeAll { $0.id == wake }
+                self.checker.delivered(delivery, at: self.rig.rig.instant, laneMax: laneMax)
+                self.wakes.append(delivery)
+                if let stream = self.checker.streams[delivery.stream], stream.devices.isEmpty {
+                    self.given.append((item, stream))
+                }
+            case .released(let wake, _):
+                _ = self.checker.lost(wake)
+                self.wakes.removeAll { $0.wake == wake }
             case .expired, .drained, .conditions: break
             }
         }
     }
 
-    private func item(_ delivery: Delivery) -> PairingModel.Item {
-        PairingModel.Item(
-            device: (0..<Self.deviceCount).first { EngineRig.token($0) == delivery.token } ?? -1,
-            name: delivery.task?.name,
-            isSession: delivery.kind == .urlSession,
-            resources: delivery.task?.details.resources ?? [],
-            arrival: delivery.task?.task.arrival ?? 0
-        )
-    }
-
-    /// Passes all launches that wait for a slot to the model.
+    /// Passes all launches that wait for a slot to the models.
     private mutating func judge() {
-        var waiting: [PairingModel.Item] = []
+        var waiting: [LaunchOrder.Item: Instant] = [:]
         for device in 0..<Self.deviceCount {
-            let index = self.rig.rig.index(device)
-            if self.rig.engine.snapshot(index).held.contains(.worker) {
-                waiting.append(
-                    PairingModel.Item(device: device, name: nil, isSession: false, resources: [], arrival: 0)
-                )
+            let snapshot = self.rig.engine.snapshot(self.rig.rig.index(device))
+            if snapshot.held.contains(.worker) {
+                waiting[LaunchOrder.Item(token: snapshot.token, target: .push, arrival: 0)] = snapshot.usage.last
             }
-            for task in self.rig.engine.tasks(of: index) {
-                guard case .waiting(_, let held, let laneIsFull) = task.state, held == [.worker], !laneIsFull else {
-                    continue
-                }
-                waiting.append(
-                    PairingModel.Item(
-                        device: device,
-                        name: task.name,
-                        isSession: task.task.kind == .urlSession,
-                        resources: task.details.resources,
-                        arrival: task.task.arrival
-                    )
-                )
+            for task in snapshot.tasks {
+                guard case .waiting(_, [.worker], false) = task.state else { continue }
+                let arrival = task.task.arrival
+                let item = LaunchOrder.Item(token: snapshot.token, target: task.target, arrival: arrival)
+                waiting[item] = snapshot.usage.last
             }
         }
         self.waits += waiting.count
-        let uses = (0..<Self.deviceCount).map { self.rig.engine.snapshot(self.rig.rig.index($0)).usage.last }
-        self.model.ended(self.rig.rig.instant, waiting: waiting, given: self.given, uses: uses)
+        self.order.ended(self.rig.rig.instant, waiting: waiting, given: self.given)
+        for item in waiting.keys where self.checker.couldTake(item.token, topic: Self.topic, item.target) {
+            self.order.fail("\(item) waits, and a stream is free for it")
+        }
         self.given = []
     }
 }
 
-/// A model of pairing that searches all streams and all waiting launches. It uses no code of the dispatcher.
-struct PairingModel {
-    struct Stream {
-        var slots: Int
-        let takes: StreamTakes
-        let devices: Set<Int>
-        var isPaused = false
-        var wakes: Set<WakeID> = []
-
-        var isFree: Bool { !self.isPaused && self.wakes.count < self.slots }
-
-        func takes(_ item: Item) -> Bool {
-            guard self.devices.isEmpty || self.devices.contains(item.device) else { return false }
-            // Streams do not distinguish the kinds of requests.
-            let kind: LaunchKind = item.isPush ? .push : item.isSession ? .urlSession : .processing
-            return self.takes.takes(LaunchTarget(kind: kind, name: item.name ?? "", resources: item.resources))
-        }
-    }
-
+/// A model of the order of launches that wait for a slot. It uses no code of the dispatcher.
+struct LaunchOrder {
     /// A launch that waits for a slot, or has one.
     struct Item: Hashable {
-        let device: Int
-        /// The name; nil for a push.
-        let name: String?
-        let isSession: Bool
-        let resources: [String]
-        /// The arrival number on the device.
+        let token: DeviceToken
+        let target: LaunchTarget
+        /// The arrival number on the device; 0 for a push.
         let arrival: UInt64
 
-        var isPush: Bool { self.name == nil }
+        var isPush: Bool { self.target.kind == .push }
     }
 
-    var streams: [Int: Stream] = [:]
     /// The first observation of a waiting launch.
     struct Since {
         let verb: Int
@@ -267,64 +233,51 @@ struct PairingModel {
     private var moment = Instant.distantPast
     private(set) var faults: [String] = []
 
-    /// Records a wake of a stream.
-    mutating func delivered(_ item: Item, _ wake: WakeID, to number: Int) {
-        guard let stream = self.streams[number] else { return self.faults.append("\(number) has ended") }
-        if !stream.takes(item) { self.faults.append("\(number) did not ask for \(item)") }
-        if !stream.isFree { self.faults.append("\(number) was not free for \(item)") }
-        let naming = self.streams.values.filter { $0.isFree && !$0.devices.isEmpty && $0.takes(item) }
-        if let fewest = naming.map(\.wakes.count).min(), stream.devices.isEmpty || stream.wakes.count != fewest {
-            self.faults.append("\(number) went before a stream that names \(item)")
-        }
-        self.streams[number]?.wakes.insert(wake)
-    }
-
-    mutating func released(_ wake: WakeID, _ number: Int) { self.streams[number]?.wakes.remove(wake) }
+    mutating func fail(_ what: String) { self.faults.append("verb \(self.verb): \(what)") }
 
     /// Checks the state after an operation at this time.
     ///
-    /// - `waiting`: all launches that wait for a slot now.
+    /// - `waiting`: all launches that wait for a slot now, with the last use of their devices.
     /// - `given`: the launches on streams that name no device during the operation.
-    /// - `uses`: the last use of each device.
     mutating func ended(
         _ moment: Instant,
-        waiting now: [Item],
-        given: [(item: Item, stream: Int)],
-        uses: [Instant]
+        waiting now: [Item: Instant],
+        given: [(item: Item, stream: WakeChecker.Stream)]
     ) {
         self.verb += 1
-        for item in now {
-            for (number, stream) in self.streams where stream.isFree && stream.takes(item) {
-                self.faults.append("verb \(self.verb): \(item) waits, and \(number) is free for it")
-            }
-        }
-        self.checkOrder(Set(now), given)
+        self.checkOrder(now, given)
         let from = self.moment
         self.moment = moment
-        let waiting = now.map { item in
-            let since = Since(verb: self.verb, from: from, moment: moment, lastUse: uses[item.device])
-            return (item, self.waiting[item] ?? since)
+        let waiting = now.map { item, lastUse in
+            (item, self.waiting[item] ?? Since(verb: self.verb, from: from, moment: moment, lastUse: lastUse))
         }
         self.waiting = Dictionary(uniqueKeysWithValues: waiting)
     }
 
     /// Checks that a stream gets the earliest second first and, within a second, the most recently used device first.
-    private mutating func checkOrder(_ now: Set<Item>, _ given: [(item: Item, stream: Int)]) {
-        for (item, number) in given {
-            guard let since = self.waiting[item], let stream = self.streams[number] else { continue }
-            for (other, before) in self.waiting where before.launchesBefore(since) && now.contains(other) {
-                guard stream.takes(other) else { continue }
+    private mutating func checkOrder(_ now: [Item: Instant], _ given: [(item: Item, stream: WakeChecker.Stream)]) {
+        for (item, stream) in given {
+            func isTaken(_ item: Item) -> Bool { stream.takes(item.token, topic: stream.topic, item.target) }
+            guard let since = self.waiting[item] else { continue }
+            for (other, before) in self.waiting
+            where before.launchesBefore(since) && now[other] != nil && isTaken(other) {
                 // The order of a push and a task that began to wait in the same millisecond is not checked.
                 func mayPrecede(_ one: Item, _ since: Since) -> Bool {
                     !before.launchesBefore(since) || (one.isPush != other.isPush && since.from <= before.moment)
                 }
                 // By its device's policy, it may have replaced another launch of that device.
                 let isInPlace = self.waiting.contains {
-                    $0.key.device == item.device && mayPrecede($0.key, $0.value) && stream.takes($0.key)
+                    $0.key.token == item.token && mayPrecede($0.key, $0.value) && isTaken($0.key)
                 }
-                if !isInPlace { self.faults.append("verb \(self.verb): \(item) went before \(other) to \(number)") }
+                if !isInPlace { self.fail("\(item) went before \(other)") }
             }
         }
+    }
+}
+
+extension LaunchOrder.Item {
+    init(_ delivery: Delivery) {
+        self.init(token: delivery.token, target: delivery.target, arrival: delivery.task?.task.arrival ?? 0)
     }
 }
 
@@ -355,5 +308,30 @@ struct StreamTakes {
             let beginning = pattern.dropLast()
             return name.hasPrefix(beginning) && name.count > beginning.count
         }
+    }
+}
+
+extension DispatchRig {
+    /// Subscribes a worker to these launches of `devices`, or of all devices of the topic.
+    func subscribe(
+        _ stream: Int,
+        topic: Int = 0,
+        slots: Int,
+        _ takes: StreamTakes,
+        devices: [Int],
+        stallsWhenSilent: Bool = true
+    ) {
+        self.subscribe(
+            stream,
+            topic: topic,
+            slots: slots,
+            kinds: takes.isForPushes ? [.push] : [],
+            tasks: takes.tasks,
+            sessions: takes.sessions,
+            resources: takes.resources.sorted(),
+            reportsConditions: takes.receivesConditions,
+            devices: devices,
+            stallsWhenSilent: stallsWhenSilent
+        )
     }
 }

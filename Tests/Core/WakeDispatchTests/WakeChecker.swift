@@ -173,10 +173,9 @@ struct WakeChecker {
         if !stream.takes(delivery.token, topic: delivery.topic, delivery.target) {
             self.faults.append("\(name) went to a stream that did not ask for it")
         }
-        let isNamed = self.streams.values.contains {
-            $0.isFree && !$0.devices.isEmpty && $0.takes(delivery.token, topic: delivery.topic, delivery.target)
+        if stream.devices.isEmpty, !self.naming(delivery).isEmpty {
+            self.faults.append("\(name) passed a free stream that names its device")
         }
-        if stream.devices.isEmpty, isNamed { self.faults.append("\(name) passed a free stream that names its device") }
         self.open[delivery.wake] = delivery
         self.answerers[delivery.wake] = delivery.stream
         self.places[delivery.wake] = self.seen.count
@@ -267,6 +266,13 @@ struct WakeChecker {
         self.streams.values.contains { $0.isFree && $0.takes(token, topic: topic, target) }
     }
 
+    /// Returns the free streams that name the device of a wake and take it.
+    func naming(_ delivery: Delivery) -> [Stream] {
+        self.streams.values.filter {
+            $0.isFree && !$0.devices.isEmpty && $0.takes(delivery.token, topic: delivery.topic, delivery.target)
+        }
+    }
+
     /// Returns the number of wakes of a lane in flight on the device.
     func count(_ token: DeviceToken, _ lane: Lane) -> Int {
         self.open.values.count { $0.token == token && $0.kind.lane == lane }
@@ -287,6 +293,13 @@ struct WakeChecker {
         self.streams[delivery.stream]?.open.remove(wake)
         if delivery.kind == .push { self.byDevice[delivery.token] = nil }
         return delivery
+    }
+}
+
+extension TaskSnapshot {
+    /// The requirements of the launch for a stream.
+    var target: LaunchTarget {
+        LaunchTarget(kind: LaunchKind(self.task.kind), name: self.name, resources: self.details.resources)
     }
 }
 
