@@ -64,7 +64,7 @@ extension DispatchSimulation {
         case 26..<28:
             if let stream = self.someStream() { self.pause(stream, self.generator.once(in: 3)) }
         case 28..<32: self.reportConditions(device)
-        case 32: self.unregister(device)
+        case 32: if self.unregister(device) { self.coverage.note("removal") }
         case 33..<35: self.register(device)
         case 35..<37: self.simulateLaunch(device)
         case 37: self.simulateExpiration(device)
@@ -178,9 +178,7 @@ extension DispatchSimulation {
 
     /// Stops all faults. Everything that was accepted must end.
     private func calm() {
-        self.lives?.faultsEvery = 0
-        self.lives?.medium.clearFaults()
-        // A store that has failed refuses the next commit.
+        self.lives?.diesEvery = 0
         self.die()
         while let stream = self.someStream() { self.endStream(stream) }
         self.calmTasks()
@@ -193,8 +191,9 @@ extension DispatchSimulation {
         // Empty wakes must end, too.
         self.pass(60_000)
         self.answer()
-        self.keepAll()
-        if self.lives?.underWay != nil || self.lives?.staged.isEmpty == false { self.fail("effects are kept forever") }
+        // A removed device without a wake needs no memory.
+        for device in 0..<self.deviceCount { self.unregister(device) }
+        if self.rig.engine.contentBytes + self.rig.engine.taskBytes != 0 { self.fail("memory is never freed") }
         self.die()
         if self.rig.dispatcher.workerCounts(nil).busy != 0 { self.fail("a wake is in flight forever") }
         if self.models.ledger.ends.count != self.models.ledger.accepted { self.fail("a push has no end") }
@@ -218,7 +217,7 @@ extension DispatchSimulation {
         guard !sent.isEmpty, !self.models.removed.contains(token) else { return }
         let first = self.generator.pick(sent)
         let counters = self.rig.engine.totals
-        let before = self.rig.rig.find(device).map { FrozenDevice(self.rig.engine.snapshot($0)) }
+        let before = self.frozen(device, self.rig)
         let number = self.rig.rig.lastPush
         let answer = self.rig.push(
             device,
@@ -233,43 +232,9 @@ extension DispatchSimulation {
             return self.fail("push \(first.number) was answered \(first), and \(answer as Any) when it came again")
         }
         if self.rig.engine.totals != counters { self.fail("push \(first.number) is counted again") }
-        if self.rig.rig.find(device).map({ FrozenDevice(self.rig.engine.snapshot($0)) }) != before {
-            self.fail("push \(first.number) changed its device again")
-        }
+        if self.frozen(device, self.rig) != before { self.fail("push \(first.number) changed its device again") }
         self.coverage.note("repeated push")
         if let lives = self.lives, lives.bornAt > first.at { self.coverage.note("repeated push after a restart") }
-    }
-}
-
-/// Events in the records of the commit in which they happened.
-extension DispatchSimulation {
-    /// Moves the events since the last commit into the batch of the next.
-    func takeEvents(into batch: inout RecordBatch, _ commit: inout SimulatedLives.Commit) {
-        self.rig.engine.takeEvents(into: &commit.events)
-        guard !commit.events.isEmpty else { return }
-        commit.sequence += 1
-        let (events, sequence) = (commit.events, commit.sequence)
-        var end = 0
-        batch.append(EventRecord.key(sequence)) {
-            let mark = HistoryEvent.mark(of: EngineRig.historyKey)
-            end = EventRecord.write(events, from: 0, sequence: sequence, keyMark: mark, to: &$0)
-        }
-        if end != events.count { self.fail("more happened in one step than a record takes") }
-    }
-
-    /// Checks at a start that the records have each event of the found commits once.
-    func checkEvents(_ records: SimulatedStore.Records, as found: SimulatedLives.Commit) {
-        var kept: [UInt64: [HistoryEvent]] = [:]
-        for (key, content) in records where key.kind == .events {
-            content.withByteView { content in
-                guard let record = try? EventRecord(content) else { return self.fail("a record of events is invalid") }
-                try? record.read { kept[record.sequence, default: []].append($0) }
-            }
-        }
-        self.coverage.note("events found", kept.count)
-        if kept.sorted(by: { $0.key < $1.key }).flatMap(\.value) != found.happened {
-            self.fail("the records hold other events than happened")
-        }
     }
 }
 

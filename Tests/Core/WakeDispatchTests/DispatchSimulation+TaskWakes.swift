@@ -97,7 +97,7 @@ extension DispatchSimulation {
         self.models.tasks.launched(delivery, at: self.now, isForced: isForced, parameters)
         self.coverage.note("launched \(delivery.kind)")
         if case .progress? = task.resumedFrom { self.coverage.note("resumed") }
-        self.pass(delivery)
+        self.received(delivery)
     }
 
     /// Returns the actions of a stream's worker on the wake of a task.
@@ -197,12 +197,7 @@ extension DispatchSimulation {
                 self.fail("\(task.name) waits for more than a worker")
             }
             self.coverage.note("task waits for a worker")
-            let target = LaunchTarget(
-                kind: LaunchKind(task.task.kind),
-                name: task.name,
-                resources: task.details.resources
-            )
-            if self.models.checker.couldTake(token, topic: snapshot.topic, target) {
+            if self.models.checker.couldTake(token, topic: snapshot.topic, task.target) {
                 self.fail("\(task.name) waits for a worker that is free")
             }
         }

@@ -40,7 +40,6 @@ extension DispatchSimulation {
             self.taskCount += 1
             let isDelivered = self.rig.output.deliveries.contains { $0.token == token && $0.wake == answer.wake }
             self.models.tasks.ledger.submitted(item, token, answer.disposition, deliveredAtOnce: isDelivered)
-            self.tell(.taken(item.number))
             self.coverage.note("submitted \(item.kind)")
             self.coverage.note("request \(answer.disposition)")
         } catch {
@@ -85,7 +84,6 @@ extension DispatchSimulation {
                 item.transfers = count
                 self.models.tasks.ledger.finished(item, token)
                 if let id { self.models.tasks.remember(id, token) }
-                self.tell(.taken(item.number))
             }
         } catch {
             if error != .tooManySessions || !isRefused { self.fail("transfers of \(session) are refused: \(error)") }

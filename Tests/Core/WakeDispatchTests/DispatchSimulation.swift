@@ -17,6 +17,8 @@ final class DispatchSimulation {
     let tokens: [DeviceToken]
 
     var models = SimulationModels()
+    /// The rows of a store that the engine shares; nil if it has its own.
+    private var rows: SharedRows?
     /// The state of a simulated gateway that dies and restarts; nil if it never dies.
     var lives: SimulatedLives?
     var coverage = Coverage<String>()
@@ -41,20 +43,25 @@ final class DispatchSimulation {
     /// The payload of each push, by its apns-id.
     private var payloads: [APNsID: String] = [:]
 
-    init(seed: UInt64, hasTasks: Bool = false) {
+    init(seed: UInt64, hasTasks: Bool = false, sharesStore: Bool = false) {
         var generator = SeededGenerator(seed: seed)
         self.deviceCount = generator.number(in: 3...16)
         self.topicCount = generator.number(in: 1...3)
-        self.configuration = Self.configuration(&generator)
+        // With a shared store, warnings are not due times of the engine.
+        self.configuration = Self.configuration(&generator, sharesStore ? [(.expirationLead, 0)] : [])
         self.tokens = (0..<self.deviceCount).map { EngineRig.token($0, bytes: 32) }
         self.rig = DispatchRig(self.configuration, seed: generator.next())
         self.generator = generator
         self.hasTasks = hasTasks
+        if sharesStore { self.rows = SharedRows(self.rig, topicCount: self.topicCount) }
         if hasTasks { self.reload() }
     }
 
-    private static func configuration(_ generator: inout SeededGenerator) -> EngineConfiguration {
-        var configuration = EngineRig.open([
+    private static func configuration(
+        _ generator: inout SeededGenerator,
+        _ parameters: [(PolicyParameter, Double)]
+    ) -> EngineConfiguration {
+        let common: [(PolicyParameter, Double)] = [
             (.launchInterval, Double(generator.number(in: 20...300))),
             (.executionWindow, Double(generator.number(in: 5...30))),
             (.maxExtension, Double(generator.pick([0, 10, 90]))),
@@ -65,8 +72,9 @@ final class DispatchSimulation {
             (.maxAttempts, Double(generator.number(in: 1...4))),
             (.maxInterval, Double(generator.number(in: 300...3600))),
             (.defaultTTL, Double(generator.number(in: 300...7200))),
-        ])
-        let hasty = EngineRig.open([(.launchInterval, 15), (.maxAttempts, 2), (.defaultTTL, 900)]).policy
+        ]
+        var configuration = EngineRig.open(common + parameters)
+        let hasty = EngineRig.open([(.launchInterval, 15), (.maxAttempts, 2), (.defaultTTL, 900)] + parameters).policy
         configuration.topicPolicies[EngineRig.topicName(1)] = hasty
         return configuration
     }
@@ -89,7 +97,22 @@ final class DispatchSimulation {
     /// Applies another configuration to the gateway.
     func reconfigure(_ configuration: EngineConfiguration) {
         self.configuration = configuration
-        self.rig.engine.reconfigure(configuration)
+        self.turn { self.rig.engine.reconfigure(configuration) }
+    }
+
+    /// Ends the step of a shared store, makes a change between two steps, and begins the next step.
+    private func turn(_ change: (() -> Void)? = nil) {
+        guard let rows = self.rows else {
+            change?()
+            return
+        }
+        rows.commit(isFollowedAtOnce: change == nil)
+        self.took()
+        change?()
+        if self.generator.once(in: 4) { rows.fail() }
+        rows.load()
+        self.took()
+        if let fault = rows.faults.first { self.fail(fault) }
     }
 }
 
@@ -98,7 +121,7 @@ final class DispatchSimulation {
 extension DispatchSimulation {
     /// Advances the time and applies what is due, a few devices at a time.
     func pass(_ milliseconds: Int64) {
-        self.rig.rig.pass(milliseconds)
+        self.turn { self.rig.rig.pass(milliseconds) }
         self.advance()
         self.check()
     }
@@ -143,7 +166,6 @@ extension DispatchSimulation {
         self.payloads[id] = "{\"aps\":{\"content-available\":1},\"n\":\(self.rig.rig.lastPush)}"
         let isDelivered = self.rig.output.deliveries.contains { $0.apnsID == id }
         self.models.ledger.accepted(id, expiry: expiry, token, answer.disposition, deliveredAtOnce: isDelivered)
-        self.tell(.accepted(id))
         self.settle()
     }
 
@@ -160,23 +182,17 @@ extension DispatchSimulation {
         let tokens = Set(devices.map { self.tokens[$0] })
         self.models.checker.streams[address] =
             WakeChecker.Stream(topic: EngineRig.topicName(topic), slots: slots, devices: tokens, takes: takes)
-        self.rig.subscribe(
-            self.streamCount,
-            topic: topic,
-            slots: slots,
-            kinds: takes.isForPushes ? [.push] : [],
-            tasks: takes.tasks,
-            sessions: takes.sessions,
-            resources: takes.resources.sorted(),
-            reportsConditions: takes.receivesConditions,
-            devices: devices
-        )
+        self.rig.subscribe(self.streamCount, topic: topic, slots: slots, takes, devices: devices)
         self.settle()
     }
 
     func endStream(_ address: StreamAddress) {
         self.workers[address] = nil
-        self.rig.dispatcher.streamEnded(address)
+        if self.rows == nil {
+            self.rig.dispatcher.streamEnded(address)
+        } else {
+            self.rig.dispatcher.lose(self.rig.dispatcher.removeStream(address))
+        }
         for delivery in self.models.checker.ended(address) { self.lost(delivery, takingBackAttempt: false) }
         self.settle()
     }
@@ -237,7 +253,7 @@ extension DispatchSimulation {
         self.checkRemembered(wake, report, outcome)
         if let delivery = self.models.checker.answered(wake, outcome) {
             self.ended(delivery, reportedAs: report)
-            self.tell(.ended(delivery.token, wake, report, self.now))
+            self.lives?.settled[delivery.token] = SimulatedLives.Settled(wake: wake, result: report, at: self.now)
         }
         self.settle()
     }
@@ -272,16 +288,19 @@ extension DispatchSimulation {
         self.settle()
     }
 
-    func unregister(_ device: Int) {
-        guard let index = self.rig.rig.find(device) else { return }
+    /// - Returns: true if it was registered.
+    @discardableResult
+    func unregister(_ device: Int) -> Bool {
+        guard let index = self.rig.rig.find(device) else { return false }
         let token = self.tokens[device]
         self.rig.dispatcher.unregister(index)
-        if self.models.removed.insert(token).inserted {
-            self.coverage.note("removal")
+        let isNew = self.models.removed.insert(token).inserted
+        if isNew {
             self.models.ledger.discarded(token, .unregistered)
             self.models.tasks.startedAfresh(token, at: self.now, self.parameters(token))
         }
         self.settle()
+        return isNew
     }
 
     /// - Parameter identifier: the request to launch; nil for the pending push, or an empty wake.
@@ -401,12 +420,7 @@ extension DispatchSimulation {
         if let id = delivery.apnsID, self.payloads[id].map({ Array($0.utf8) }) != delivery.payload {
             self.fail("wake \(delivery.wake) carries another push's payload")
         }
-        self.pass(delivery)
-    }
-
-    /// Passes a wake to its worker once it is durable.
-    func pass(_ delivery: Delivery) {
-        if self.lives == nil { self.received(delivery) } else { self.tell(.delivered(delivery)) }
+        self.received(delivery)
     }
 
     /// Plans the answers of a worker that has received a wake.
@@ -458,6 +472,7 @@ extension DispatchSimulation {
 
     /// Checks the invariants after a step, then stores the step.
     func check() {
+        self.turn()
         self.verify()
         self.keep()
     }
@@ -466,8 +481,8 @@ extension DispatchSimulation {
         guard self.fault == nil else { return }
         self.checkCounters()
         self.models.checker.stepEnded(at: self.now)
-        // Without restarts, no store takes the changes.
-        let changed = self.lives == nil ? Set(self.rig.engine.takeStep().devices) : nil
+        // Without restarts or a shared store, no store takes the changes.
+        let changed = self.lives == nil && self.rows == nil ? Set(self.rig.engine.takeStep().devices) : nil
         var gauges = ActivityCounters()
         for (device, token) in self.tokens.enumerated() {
             guard let index = self.rig.engine.find(token) else { continue }
@@ -510,12 +525,6 @@ extension DispatchSimulation {
         self.rig = rig
         self.workers = [:]
         self.states = [:]
-    }
-
-    /// Performs the first step after a restart, which applies what became due while the gateway was off.
-    func beginSteps() {
-        guard self.fault == nil else { return }
-        self.advance()
-        self.verify()
+        self.lives?.bornAt = self.now
     }
 }

@@ -28,8 +28,6 @@ struct PushLedger {
     private var devices: [DeviceToken: Device] = [:]
     private(set) var ends: [APNsID: End] = [:]
     private(set) var accepted = 0
-    /// Every push that was answered 200.
-    private(set) var known: Set<APNsID> = []
     private(set) var faults: [String] = []
 
     func count(_ end: End) -> Int64 { Int64(self.ends.values.count { $0 == end }) }
@@ -47,7 +45,6 @@ struct PushLedger {
         _ disposition: Disposition,
         deliveredAtOnce: Bool
     ) {
-        self.known.insert(id)
         guard disposition != .noWake else { return }
         self.accepted += 1
         var push = Push(id: id, expiry: expiry)
@@ -159,7 +156,7 @@ struct SentPush {
     }
 }
 
-/// The state of a device that must survive a restart, and be the same in an engine with a shared store.
+/// The state of a device that must survive a restart, and the end of a step with a shared store.
 struct FrozenDevice: Hashable {
     private let topic: String
     private let isRegistered: Bool
@@ -172,10 +169,7 @@ struct FrozenDevice: Hashable {
     private let usage: Usage
     private let tasks: [FrozenTask]
 
-    /// - Parameters:
-    ///   - hasProgress: true to compare the progress of continued tasks.
-    ///   - twin: returns the wake of the compared engine that corresponds to a wake.
-    init(_ snapshot: DeviceSnapshot, hasProgress: Bool = true, twin: (WakeID) -> WakeID = { $0 }) {
+    init(_ snapshot: DeviceSnapshot) {
         self.topic = snapshot.topic
         self.isRegistered = snapshot.isRegistered
         self.registrationChangedAt = snapshot.registrationChangedAt
@@ -191,12 +185,12 @@ struct FrozenDevice: Hashable {
             conditions: snapshot.state.conditions,
             penalty: snapshot.state.penalty
         )
-        self.wake = snapshot.wake.map(twin)
+        self.wake = snapshot.wake
         self.pendingID = snapshot.pendingID
         self.inFlightID = snapshot.inFlightID
         self.held = snapshot.held
         self.usage = snapshot.usage
-        self.tasks = snapshot.tasks.map { FrozenTask($0, hasProgress: hasProgress, twin) }
+        self.tasks = snapshot.tasks.map { FrozenTask($0) }
     }
 }
 
@@ -207,25 +201,13 @@ struct FrozenTask: Hashable {
     private let details: TaskDetails
     private let state: TaskSnapshot.State
 
-    /// - Parameter hasProgress: true to compare the progress of a continued task and the deadline that results from it.
-    ///   The store may lag behind.
-    init(_ snapshot: TaskSnapshot, hasProgress: Bool, _ twin: (WakeID) -> WakeID) {
+    init(_ snapshot: TaskSnapshot) {
         self.name = snapshot.name
         // The number of a name differs between processes.
         var task = snapshot.task
         task.name = TaskName(rawValue: 0)
         self.task = task
         self.details = snapshot.details
-        guard case .running(let wake, let launchedAt, let deadline, let progress) = snapshot.state else {
-            self.state = snapshot.state
-            return
-        }
-        let isCompared = hasProgress || task.kind != .continued
-        self.state = .running(
-            wake: twin(wake),
-            launchedAt: launchedAt,
-            deadline: isCompared ? deadline : launchedAt,
-            progress: isCompared ? progress : nil
-        )
+        self.state = snapshot.state
     }
 }

@@ -58,8 +58,6 @@ struct RequestLedger {
     private var devices: [DeviceToken: Device] = [:]
     /// The end of each request, by number.
     private(set) var ends: [Int: End] = [:]
-    /// Every request, and the first transfers of each session, that were accepted.
-    private(set) var known: Set<Int> = []
     private var counts = ActivityCounters()
     private(set) var faults: [String] = []
 
@@ -109,7 +107,6 @@ extension RequestLedger {
         _ disposition: TaskDisposition,
         deliveredAtOnce: Bool
     ) {
-        self.known.insert(item.number)
         self.counts.requests.submitted[item.kind] += 1
         let older = self.takeNamesake(of: item, token)
         if let older { self.end(older, .replaced) }
@@ -123,7 +120,6 @@ extension RequestLedger {
     /// Records finished transfers of a session.
     mutating func finished(_ item: Item, _ token: DeviceToken) {
         self.counts.sessions.finished += Int64(item.transfers)
-        self.known.insert(item.number)
         if let index = self[token].waiting.firstIndex(where: { $0.isNamesake(of: item) }) {
             self.devices[token]?.waiting[index].transfers += item.transfers
         } else {

@@ -299,6 +299,9 @@ struct SharedStreamTests {
         #expect(self.rig.output.take().isEmpty)
         for stream in 1...2 { self.rig.pause(stream, false) }
         #expect(self.rig.dispatcher.pendingConditions.count == 2)
+        let failed = try self.step { self.rig.dispatcher.sendPendingConditions() }
+        #expect(self.rig.output.take().count == 3 && self.rig.dispatcher.undo(failed.streams).isEmpty)
+        #expect(self.rig.dispatcher.pendingConditions.count == 2, "what a step that failed has sent is owed still")
         self.commit(try self.step { self.rig.dispatcher.sendPendingConditions() })
         let told: [String] = self.rig.output.take().compactMap { event in
             guard case .conditions(let token, let conditions, let stream) = event else { return nil }

@@ -3,7 +3,7 @@ import Policy
 import WakeGateTestKit
 import Wire
 
-/// The simulation's own knowledge of all events. A restart resets it to its state at a commit.
+/// The simulation's own knowledge of all events.
 struct SimulationModels {
     var checker = WakeChecker()
     var ledger = PushLedger()
@@ -28,76 +28,6 @@ struct SimulationModels {
         var ended = self.endedWakes[token] ?? []
         ended.append(wake)
         self.endedWakes[token] = Array(ended.suffix(4))
-    }
-}
-
-/// The state of a simulated gateway across restarts: its records and the published effects.
-struct SimulatedLives {
-    /// An effect that is published once its commit has returned.
-    enum Effect {
-        /// A 200 answer to a push.
-        case accepted(APNsID)
-        /// A 204 answer to a result.
-        case ended(DeviceToken, WakeID, WakeReport, Instant)
-        case delivered(Delivery)
-        /// A 201 answer to a submission, or 202 to finished transfers.
-        case taken(Int)
-    }
-
-    /// A batch for the store, and the state of the models when that batch is durable.
-    struct Commit {
-        /// The number of the commit. It is in the records, so that a restart can identify the commit.
-        var number: UInt64 = 0
-        var models = SimulationModels()
-        var configuration = EngineConfiguration()
-        var devices: [FrozenDevice?] = []
-        /// True if it includes all progress of continued tasks.
-        var hasProgress = true
-        var counters = ActivityCounters()
-        var now = Instant(milliseconds: 0)
-        var records: SimulatedStore.Records = [:]
-        var effects: [Effect] = []
-        /// The events since the previous commit, and the number of the newest record of events.
-        var events: [HistoryEvent] = []
-        var sequence: UInt64 = 0
-        /// All events up to this commit.
-        var happened: [HistoryEvent] = []
-    }
-
-    struct Settled {
-        let wake: WakeID
-        let result: WakeReport
-        let at: Instant
-    }
-
-    let medium: MemoryMedium
-    var store: (any RecordStore)?
-    /// The newest commit that has returned.
-    var durable = Commit()
-    /// The commit that was started and has not returned.
-    var underWay: Commit?
-    /// Effects that wait for their commit.
-    var staged: [Effect] = []
-    /// The number of commits, across restarts.
-    var commits: UInt64 = 0
-    /// The start of the current run, in policy time.
-    var bornAt = Instant(milliseconds: 0)
-    /// The average number of steps between two faults or deaths.
-    var faultsEvery: Int
-    /// Pushes that were answered 200.
-    var answered: Set<APNsID> = []
-    /// The last result of each device that was answered 204.
-    var settled: [DeviceToken: Settled] = [:]
-    /// Pushes that were never answered because their commit failed or the gateway died.
-    var unanswered: Set<APNsID> = []
-    /// Requests and transfers that were answered 201 and 202.
-    var answeredTasks: Set<Int> = []
-    /// Requests and transfers that were never answered.
-    var unansweredTasks: Set<Int> = []
-
-    init(_ medium: MemoryMedium, faultsEvery: Int) {
-        self.medium = medium
-        self.faultsEvery = faultsEvery
     }
 }
 

@@ -3,30 +3,23 @@ import Policy
 import Testing
 import WakeGateTestKit
 
-/// Returns a simulation, and the medium of its store if its gateway dies and restarts.
-private func simulation(_ seed: UInt64, hasTasks: Bool, dies: Bool) -> (DispatchSimulation, MemoryMedium?) {
-    let simulation = DispatchSimulation(seed: seed, hasTasks: hasTasks)
-    let medium = dies ? MemoryMedium() : nil
-    if let medium { simulation.live(on: medium, faultsEvery: [4, 12, 40][Int(seed % 3)]) }
-    return (simulation, medium)
-}
-
 /// Runs a simulation for each seed of a group, and checks that none finds a fault and that every expected event occurs.
 private func expectNoFault(
     _ seeds: SimulationSeeds,
-    group: UInt64,
+    group: UInt64 = 0,
     of count: UInt64,
     hasTasks: Bool = false,
     dies: Bool = false,
+    sharesStore: Bool = false,
     expected: [String],
     each check: (DispatchSimulation) -> Void = { _ in }
 ) {
     var coverage = Coverage<String>()
     for seed in seeds.group(group, of: count) {
-        let (simulation, medium) = simulation(seed, hasTasks: hasTasks, dies: dies)
+        let simulation = DispatchSimulation(seed: seed, hasTasks: hasTasks, sharesStore: sharesStore)
+        if dies { simulation.live(diesEvery: [4, 12, 40][Int(seed % 3)]) }
         let fault = simulation.run(steps: dies ? 60 : 120)
         #expect(fault == nil, "replay with \(seeds.name)=\(seed), dies: \(dies)")
-        #expect(medium?.misuses.isEmpty ?? true, "seed \(seed)")
         check(simulation)
         coverage.add(simulation.coverage)
     }
@@ -54,6 +47,22 @@ struct SimulationTests {
     }
 }
 
+@Suite("Simulation of dispatch with a store that gateways share", .timeLimit(.minutes(15)))
+struct SharedSimulationTests {
+    private static let seeds = SimulationSeeds(seed: "WAKEGATE_SHARED_SEED")
+
+    @Test(
+        "An engine that loads its devices for each step keeps every promise, and steps that fail have not happened",
+        arguments: [false, true]
+    )
+    func holds(hasTasks: Bool) {
+        let expected =
+            ["push launched", "push completed", "push coalesced", "push waits for a worker", "late answer", "removal"]
+            + ["extension", "stall", "drained stream", "loss on an open stream", "launch by resuming"]
+        expectNoFault(Self.seeds, of: 30, hasTasks: hasTasks, sharesStore: true, expected: expected)
+    }
+}
+
 @Suite("Simulation of shutdowns among faulty workers", .timeLimit(.minutes(15)))
 struct DrainSimulationTests {
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_DRAIN_SEED")
@@ -67,7 +76,7 @@ struct DrainSimulationTests {
         var (open, heldBack) = (0, 0)
         for seed in Self.seeds.group(of: 30) {
             let simulation = DispatchSimulation(seed: seed, hasTasks: hasTasks)
-            if isKept { simulation.live(on: MemoryMedium(), faultsEvery: seed % 2 == 0 ? 0 : 60) }
+            if isKept { simulation.live(diesEvery: seed % 2 == 0 ? 0 : 60) }
             let fault = simulation.run(steps: 70, drainingAt: 45)
             #expect(fault == nil, "replay with \(Self.seeds.name)=\(seed)")
             open += simulation.coverage["in flight at the drain"]
@@ -78,18 +87,16 @@ struct DrainSimulationTests {
     }
 }
 
-@Suite("Simulation of the core with a store that fails, deaths and restarts", .timeLimit(.minutes(15)))
+@Suite("Simulation of the core with deaths and restarts", .timeLimit(.minutes(15)))
 struct CrashSimulationTests {
     private static let expected =
-        ["death", "commit", "failed commit", "failed start", "uncertain commit found", "uncertain commit lost"]
-        + ["wake lost at a restart", "answered push found", "unanswered push found", "remembered answer"]
-        + ["forgotten answer", "repeated push", "repeated push after a restart", "kept-back effects"]
-        + ["reload after a failed commit", "events found"]
+        ["death", "wake lost at a restart", "remembered answer", "forgotten answer", "repeated push"]
+        + ["repeated push after a restart"]
 
     private static let seeds = SimulationSeeds(seed: "WAKEGATE_CRASH_SEED", factor: "WAKEGATE_CRASH_FACTOR")
 
     @Test(
-        "Deaths and failures lose no answered request, launch nothing twice, and keep the counters balanced",
+        "Deaths lose no answered request, launch nothing twice, and keep the counters balanced",
         arguments: 0..<3 as Range<UInt64>
     )
     func holds(group: UInt64) {
@@ -101,7 +108,7 @@ struct CrashSimulationTests {
         for step in 0..<30 {
             let seed = UInt64(step % 4 + 7)
             let simulation = DispatchSimulation(seed: seed, hasTasks: hasTasks)
-            simulation.live(on: MemoryMedium(), faultsEvery: 0)
+            simulation.live(diesEvery: 0)
             let fault = simulation.run(steps: step + 5, dyingAt: step)
             #expect(fault == nil, "step \(step) of seed \(seed)")
         }
@@ -138,7 +145,8 @@ struct TaskSimulationTests {
     @Test("The same seed gives the same run", arguments: [false, true])
     func replays(dies: Bool) {
         let logs = (0..<2).map { _ in
-            let (simulation, _) = simulation(32, hasTasks: true, dies: dies)
+            let simulation = DispatchSimulation(seed: 32, hasTasks: true)
+            if dies { simulation.live(diesEvery: 40) }
             _ = simulation.run(steps: 60)
             return simulation.log
         }
