@@ -64,19 +64,6 @@ struct FairnessTests {
         #expect(rig.engine.totals.discarded[.expired] == 10_000)
     }
 
-    @Test("A naming stream that becomes free in the same step still goes first")
-    func namedFirstWhenFreedTogether() {
-        let rig = DispatchRig(EngineRig.open([(.maxAttempts, 1)]))
-        rig.subscribe(1, slots: 1)
-        rig.subscribe(2, slots: 1, devices: [5, 6])
-        rig.push(5)
-        rig.push(1)
-        rig.push(6)
-        #expect(rig.takeDeliveries().count == 2)
-        rig.advance(by: 30_000)
-        #expect(rig.takeDeliveries().map(\.stream) == [DispatchRig.address(2)])
-    }
-
     @Test("A naming stream takes its devices in turn: one that is always due delays no other")
     func namedTurns() {
         let rig = DispatchRig()
@@ -165,86 +152,6 @@ struct StepBoundTests {
         #expect(rig.engine.totals.results[.lost] == 89)
         #expect(rig.engine.totals.results[.newData] == 1)
         #expect(rig.dispatcher.workerCounts(nil) == .init(connected: 1, slots: 1, busy: 1))
-    }
-}
-
-/// A bounded step gives a freed stream the longest waiting launch. If something is due for that device that the step
-/// has not reached, it is applied first.
-@Suite("The longest wait belongs to a device with a due event", .timeLimit(.minutes(15)))
-struct DueInBetweenTests {
-    /// Advances to a later time in steps of `devicesMax` devices.
-    private static func pass(_ milliseconds: Int64, _ rig: DispatchRig, devicesMax: Int) {
-        rig.rig.pass(milliseconds)
-        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: devicesMax) {}
-    }
-
-    @Test("A request that becomes held does not block the requests behind it")
-    func held() throws {
-        let rig = TaskDispatchTests.rig([(.usageWindow, 60)])
-        rig.rig.register(3)
-        rig.conditions(3) { $0.appState = .active }
-        rig.conditions(3) { $0.appState = .background }
-        rig.advance(by: 29_000)
-        rig.subscribe(1, kinds: [], tasks: ["a"], sessions: ["s"])
-        rig.finish(0, "s")
-        #expect(TaskDispatchTests.given(rig) == [[1, 0]])
-        rig.submit(3, "a")
-        rig.submit(4, "a")
-        // The session's wake expires after 30 seconds. One second later, device 3 has been unused for too long.
-        Self.pass(32_000, rig, devicesMax: 1)
-        #expect(TaskDispatchTests.given(rig) == [[1, 4]])
-        #expect(rig.engine.tasks(of: rig.rig.index(3)).count == 1)
-    }
-
-    @Test("A stream on which the third wake in a row expires of it gets nothing more")
-    func stalled() throws {
-        // Without warnings, the first step ends two wakes and the second step ends the third.
-        let rig = TaskDispatchTests.rig([(.expirationLead, 0)])
-        rig.subscribe(1, slots: 4, tasks: ["a"], sessions: ["s"])
-        rig.push(0)
-        rig.push(1)
-        rig.advance(by: 1)
-        rig.finish(2, "s")
-        rig.submit(3, "a", .processing([]))
-        let wakes = rig.takeDeliveries()
-        #expect(wakes.count == 4)
-        rig.submit(2, "a", .processing([]))
-        rig.advance(by: 1)
-        rig.push(4)
-        Self.pass(30_000, rig, devicesMax: 2)
-        #expect(rig.output.expirations.count == 3)
-        #expect(TaskDispatchTests.given(rig).isEmpty)
-        rig.report(.newData, try #require(wakes.first).wake)
-        #expect(TaskDispatchTests.given(rig) == [[1, 2], [1, 4]])
-    }
-
-    @Test("Work goes to another free stream when the first one stalls in the same step")
-    func stalledForAnother() throws {
-        let rig = TaskDispatchTests.rig([(.launchInterval, 30)])
-        rig.subscribe(1, slots: 4, tasks: ["b"], sessions: ["s"])
-        rig.subscribe(2, slots: 9, kinds: [], sessions: ["s"])
-        rig.finish(5, "s")
-        rig.finish(6, "s")
-        let first = rig.takeDeliveries()
-        #expect(first.map(\.stream.number) == [1, 2])
-        for delivery in first { rig.report(.success, delivery.wake) }
-        rig.finish(5, "s")
-        rig.advance(by: 1)
-        rig.push(0)
-        rig.push(1)
-        rig.advance(by: 1)
-        rig.finish(2, "s")
-        rig.finish(7, "s")
-        rig.push(3)
-        let wakes = rig.takeDeliveries()
-        #expect(wakes.map(\.stream.number) == [1, 1, 1, 2, 1])
-        _ = rig.dispatcher.extend(try #require(wakes.last).wake, by: 200_000)
-        rig.report(.success, wakes[3].wake)
-        rig.submit(2, "b", .processing([]))
-        // Device 5 may launch again, and two wakes of the first stream expire. The third is that of device 2.
-        Self.pass(30_000, rig, devicesMax: 3)
-        #expect(rig.output.expirations.count == 3)
-        #expect(TaskDispatchTests.given(rig) == [[2, 5]])
     }
 }
 

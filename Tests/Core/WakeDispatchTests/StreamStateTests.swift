@@ -368,22 +368,6 @@ struct StreamTests {
         #expect(counts.stallReason?.contains("nothing was ever received from it") == true)
     }
 
-    @Test("A late answer to a wake that is forgotten ends the stall as well")
-    func forgotten() {
-        let (rig, deliveries) = Self.stalled()
-        rig.advance(by: 700_000)
-        _ = rig.output.take()
-        #expect(rig.report(.newData, deliveries[0].wake) == .unknown)
-        #expect(rig.takeDeliveries().map(\.token).contains(EngineRig.token(10)))
-    }
-
-    @Test("A report for another wake does not end the stall")
-    func othersAnswer() {
-        let (rig, _) = Self.stalled()
-        #expect(rig.report(.newData, WakeID(random: (1, 1))) == .unknown)
-        #expect(rig.takeDeliveries().isEmpty)
-    }
-
     @Test("Wakes that expire in the same millisecond are reported in launch order")
     func expiryOrder() {
         let rig = DispatchRig()

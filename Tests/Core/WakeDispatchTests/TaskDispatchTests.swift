@@ -62,23 +62,6 @@ struct TaskDispatchTests {
         #expect(counts == [0, 20, 20, 20])
     }
 
-    @Test("Of the streams that accept a task, one that names the device with the fewest wakes goes first")
-    func namedFirst() {
-        let rig = Self.rig()
-        rig.subscribe(1, slots: 9, kinds: [], tasks: ["a"])
-        rig.subscribe(2, slots: 2, kinds: [], tasks: ["a", "b"], devices: [1, 2, 3])
-        rig.subscribe(3, slots: 2, kinds: [], tasks: ["b"], devices: [1, 2, 3])
-        rig.subscribe(4, slots: 9, devices: [1, 2, 3])
-        rig.submit(1, "a")
-        #expect(Self.given(rig) == [[2, 1]])
-        rig.submit(2, "b")
-        #expect(Self.given(rig) == [[3, 2]])
-        rig.submit(3, "a")
-        #expect(Self.given(rig) == [[2, 3]])
-        rig.submit(1, "a", .processing([]))
-        #expect(Self.given(rig) == [[1, 1]])
-    }
-
     @Test("A stream that names devices gets pending work from each lane of each device in rounds")
     func namedLanes() {
         let rig = Self.rig()
@@ -90,47 +73,6 @@ struct TaskDispatchTests {
         #expect(Self.given(rig) == [[1, 1], [1, 2], [1, 1]])
         rig.dispatcher.slotsChanged(DispatchRig.address(1), to: 4)
         #expect(Self.given(rig) == [[1, 2]])
-    }
-
-    @Test("A task goes only to a stream with all resources it needs, and a task without one blocks nothing")
-    func resources() {
-        let rig = Self.rig()
-        for device in 0..<5 {
-            rig.rig.register(device)
-            rig.conditions(device) { $0.appState = .active }
-        }
-        rig.submit(0, "a", .continued(.queue), resources: ["npu", "gpu"])
-        rig.submit(1, "a", .continued(.queue), resources: ["gpu"])
-        rig.submit(2, "a", .continued(.queue))
-        rig.subscribe(1, slots: 9, kinds: [], tasks: ["a"], resources: ["disk"])
-        #expect(Self.given(rig) == [[1, 2]])
-        rig.subscribe(2, slots: 9, kinds: [], tasks: ["a"], resources: ["gpu", "gpu"])
-        #expect(Self.given(rig) == [[2, 1]])
-        #expect(rig.submit(3, "a", .continued(.fail), resources: ["npu"]) == nil)
-        rig.subscribe(3, slots: 9, kinds: [], tasks: ["a"], resources: ["npu", "disk", "gpu"])
-        #expect(Self.given(rig) == [[3, 0]])
-        #expect(rig.submit(3, "a", .continued(.fail), resources: ["npu"])?.disposition == .launched)
-        #expect(rig.submit(4, "a", .continued(.fail), resources: ["disk", "npu"])?.disposition == .launched)
-        #expect(Self.given(rig) == [[3, 3], [3, 4]])
-        let topic = EngineRig.topicName(0).withByteView { rig.engine.findTopic($0) }
-        guard let topic else { return }
-        #expect(rig.dispatcher.resources(topic) == ["disk", "gpu", "npu"])
-        rig.endStream(3)
-        #expect(rig.dispatcher.resources(topic) == ["disk", "gpu"])
-        #expect(rig.dispatcher.resources(TopicIndex(rawValue: 99)).isEmpty)
-    }
-
-    @Test("A draining gateway launches neither tasks nor sessions")
-    func drain() {
-        let rig = Self.rig()
-        rig.subscribe(1, slots: 9, tasks: ["a"])
-        rig.dispatcher.drain()
-        rig.submit(3, "a")
-        rig.advance(by: 1)
-        rig.finish(3, "s")
-        rig.subscribe(3, slots: 9, tasks: ["a"], sessions: ["s"], devices: [3])
-        #expect(Self.given(rig).isEmpty)
-        #expect(rig.dispatcher.simulateLaunch(rig.rig.index(3), identifier: "a") == .noWorker)
     }
 }
 
