@@ -63,54 +63,6 @@ struct EngineVerbTests {
         #expect(rig.engine.popExpiredWake() == nil)
     }
 
-    @Test("A device is counted under the first hold that applies, while something is pending")
-    func heldCounters() {
-        let rig = EngineRig()
-        rig.register(1)
-        let steps: [(Hold, (inout ConditionsReport) -> Void)] = [
-            (.battery, { $0.batteryLevel = 0.1 }),
-            (.thermal, { $0.thermalState = .critical }),
-            (.network, { $0.network = false }),
-            (.backgroundRefresh, { $0.backgroundRefresh = .denied }),
-        ]
-        rig.conditions(1) { $0.batteryLevel = 1 }
-        #expect(rig.engine.totals.held.sum == 0)
-        rig.push(1, .passive)
-        #expect(rig.engine.totals.held[.priority] == 1)
-        var codes: [Hold] = [.priority]
-        for (code, change) in steps {
-            rig.conditions(1, change)
-            codes.insert(code, at: 0)
-            #expect(rig.engine.totals.held[code] == 1 && rig.engine.totals.held.sum == 1)
-            #expect(rig.snapshot(1).held == codes)
-        }
-        rig.conditions(1) { $0.appState = .active }
-        #expect(rig.engine.totals.held[.worker] == 1 && rig.engine.totals.held.sum == 1)
-        #expect(rig.snapshot(1).held == [.worker])
-        let topic = rig.engine.identity(rig.index(1)).topic
-        #expect(rig.engine.claim(topic) != nil)
-        #expect(rig.engine.totals.held.sum == 0)
-    }
-
-    @Test("A step names every device that changed, once, and is then empty")
-    func step() {
-        let rig = EngineRig()
-        for device in 0..<3 { rig.push(device) }
-        rig.push(1)
-        let pushes = rig.engine.takeStep()
-        #expect(pushes.devices == (0..<3).map { rig.index($0) } && pushes.topics.count == 1)
-        #expect(!rig.engine.hasChanges)
-        // A snapshot of a device is not a change.
-        _ = rig.snapshot(2)
-        #expect(!rig.engine.hasChanges)
-        let none = rig.engine.takeStep()
-        #expect(none.devices.isEmpty && none.topics.isEmpty)
-        rig.conditions(2) { $0.charging = true }
-        #expect(rig.engine.hasChanges)
-        let step = rig.engine.takeStep()
-        #expect(step.devices == [rig.index(2)] && step.topics.isEmpty && rig.engine.now == rig.instant)
-    }
-
     @Test("Time never runs backwards, and a step examines a limited number of devices")
     func advance() throws {
         // Warnings, which would add due times, are disabled.

@@ -6,39 +6,6 @@ import Wire
 
 @Suite("Storing requests and sessions", .timeLimit(.minutes(15)))
 struct TaskRestoreTests {
-    /// Returns the state of a device's tasks as text.
-    private static func text(_ rig: EngineRig, _ device: Int) -> [String] {
-        let snapshot = rig.snapshot(device)
-        return ["\(snapshot.usage)"]
-            + snapshot.tasks.map { "\($0.name) \($0.details) \($0.state) \($0.task.waitsSince) \($0.task.transfers)" }
-    }
-
-    @Test("Random requests, sessions and habits are restored unchanged and behave the same", arguments: 0..<20)
-    func roundTrip(seed: Int) throws {
-        var generator = SeededGenerator(seed: UInt64(seed))
-        let rig = EngineRig(EngineRig.openToTasks())
-        let store = SimulatedStore()
-        for device in 0..<8 { rig.register(device) }
-        for _ in 0..<400 {
-            try Self.act(rig, generator.number(below: 8), &generator)
-            #expect(rig.isConserved)
-            if generator.once(in: 2) { try store.commit(from: rig.engine) }
-        }
-        rig.engine.flushProgress()
-        try store.commit(from: rig.engine)
-        let next = try rig.restarted(from: store, EngineRig.openToTasks())
-        #expect(next.engine.totals == rig.engine.totals && !next.engine.hasChanges)
-        for device in 0..<8 {
-            #expect(Self.text(next, device) == Self.text(rig, device), "device \(device)")
-            #expect(next.engine.hasTasks(next.index(device)) == rig.engine.hasTasks(rig.index(device)))
-            #expect(next.engine.wakesInFlight(next.index(device)) == rig.engine.wakesInFlight(rig.index(device)))
-        }
-        #expect(next.engine.nextDue == rig.engine.nextDue)
-        next.engine.loseEveryWake()
-        #expect(next.isConserved && next.engine.totals.requests.inFlight.sum == 0)
-        #expect(next.engine.totals.sessions.inFlight == 0)
-    }
-
     private static func act(_ rig: EngineRig, _ device: Int, _ generator: inout SeededGenerator) throws {
         let index = rig.index(device)
         let name = "com.example.task\(generator.number(below: 5))"
