@@ -41,22 +41,18 @@ extension ClusterEngine: StoredEngine {
         case .row(let row):
             guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
             self.queue.append(.request(request), self.row(row))
-        case .reading(let device): self.ask(request, device)
-        case .counts(let topics):
-            guard self.questions.count < CommandQueue.pushesMax else { return self.refuse(request) }
-            self.ask(request, topics)
+        case .reading(let device):
+            guard self.questionCount < CommandQueue.pushesMax else { return self.refuse(request) }
+            let last = self.queue.last(of: .device(device))
+            self.deviceQuestions.append(ClusterQuestion(request: request, wait: self.wait(behind: last, isOfRow: true)))
+        case .counts:
+            guard self.questionCount < CommandQueue.pushesMax else { return self.refuse(request) }
+            self.countQuestions.append(ClusterQuestion(request: request, wait: self.wait(behind: self.queue.last)))
         case .list(let subject):
-            guard self.listings.count < DeviceListing.countMax else {
+            guard self.listings.count + (self.isListing ? 1 : 0) < DeviceListing.countMax else {
                 return self.stage.answer(request.reply, .refused(.tooManyLists(limit: DeviceListing.countMax)))
             }
-            self.listings.append(
-                DeviceListing(
-                    request,
-                    subject,
-                    behind: self.queue.last,
-                    until: self.clock.boot + ClusterQuestions.gracePeriod
-                )
-            )
+            self.listings.append(DeviceListing(request, subject, self.wait(behind: self.queue.last)))
         }
     }
 
@@ -99,27 +95,20 @@ extension ClusterEngine: StoredEngine {
         self.queue.append(work ?? .lose(wake), self.row(.wake(wake)))
     }
 
-    private func ask(_ request: EngineRequest, _ device: DeviceToken) {
-        guard self.deviceQuestions.count < CommandQueue.pushesMax else { return self.refuse(request) }
-        self.deviceQuestions.append(
-            DeviceQuestions.Question(
-                request: request,
-                device: device,
-                behind: self.queue.last(of: .device(device)),
-                until: self.clock.boot + ClusterQuestions.gracePeriod
-            )
-        )
+    /// Returns the wait of a request that arrives now.
+    func wait(behind number: UInt64, isOfRow: Bool = false) -> CommandWait {
+        CommandWait(behind: number, isOfRow: isOfRow, until: self.clock.boot + CommandWait.milliseconds)
     }
 
-    func ask(_ request: EngineRequest?, _ topics: CountedTopics) {
-        self.questions.append(
-            ClusterQuestions.Question(
-                request: request,
-                topics: topics,
-                behind: self.queue.last,
-                until: self.clock.boot + ClusterQuestions.gracePeriod
-            )
-        )
+    /// The number of unanswered requests for counters and for single devices.
+    private var questionCount: Int {
+        let begun = (Array(self.open.values) + self.waitingForTopics).map { transaction in
+            switch transaction.purpose {
+            case .counts(let questions, _), .devices(let questions): questions.count
+            default: 0
+            }
+        }
+        return begun.reduce(self.countQuestions.count + self.deviceQuestions.count, +)
     }
 
     /// Counts pushes that the loops refused. First waits for all earlier commands, which may create the pushes' topics.

@@ -140,10 +140,10 @@ extension ClusterEngine {
         for transaction in waiting { self.refuse(transaction, error) }
         self.refuseSubscriptions(error)
         self.refusePauses(error)
-        self.refuse(self.questions.takeAll().compactMap(\.request), error)
+        self.refuse((self.countQuestions + self.deviceQuestions).compactMap(\.request), error)
+        (self.countQuestions, self.deviceQuestions) = ([], [])
         self.refuse(self.listings.map(\.request), error)
         self.listings = []
-        self.refuse(self.deviceQuestions.takeAll().map(\.request), error)
     }
 
     /// Refuses all unanswered requests, because the gateway stops.
@@ -159,16 +159,33 @@ extension ClusterEngine {
 
     private func loaded(_ number: TransactionNumber, _ loaded: LoadedDevices) {
         self.clock.observed(loaded.now, wall: loaded.wall)
-        guard !self.listed(number, loaded), !self.answeredQuestions(number, loaded) else { return }
-        // Without an open transaction, the rows are for a list, or for a request that was refused in the meantime.
         guard let transaction = self.open[number] else { return }
         if transaction.namesRows { self.tableLockedSince = nil }
         guard self.isAttached else {
             self.abandon(transaction)
             return self.refuse(transaction, self.failureError)
         }
-        if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
-        self.perform(transaction, loaded)
+        switch transaction.purpose {
+        case .devices(let questions): self.answer(questions, transaction, loaded)
+        case .list(let listing): self.listed(listing, loaded)
+        default:
+            if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
+            return self.perform(transaction, loaded)
+        }
+        self.abandon(transaction)
+        self.ended(transaction, at: loaded.now)
+    }
+
+    /// Uses the counts of all gateways to answer requests.
+    private func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
+        guard let transaction = self.open.removeValue(forKey: number) else { return }
+        guard self.isAttached else { return self.refuse(transaction, self.failureError) }
+        self.engine.setBaseCounters(counts.total, byTopic: counts.byTopic)
+        self.records.showRejections(counts.rejections)
+        for request in transaction.questions {
+            if let request { self.answer(request) } else { self.takeSample() }
+        }
+        self.ended(transaction, at: self.clock.now)
     }
 
     private func perform(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
@@ -281,19 +298,6 @@ extension ClusterEngine {
         case .locked: error = .lockedDevice
         case .refused(let cause): error = cause
         }
-        if let questions = self.questions.ended(number) {
-            // The next count for a sample is that of the next second.
-            if questions.contains(where: { $0.request == nil }) {
-                self.takeSample(at: self.clock.now, self.workspace(failed: error))
-            }
-            return self.refuse(questions.compactMap(\.request), error)
-        }
-        if let questions = self.deviceQuestions.ended(number) {
-            return self.refuse(questions.map(\.request), error)
-        }
-        if let place = self.listings.firstIndex(where: { $0.number == number }) {
-            return self.endListing(place, error)
-        }
         guard let transaction = self.open.removeValue(forKey: number) else { return }
         if case .refused(let cause) = failure, self.isAttached, !transaction.isRead {
             self.refusals.refused(cause, boot: self.clock.boot)
@@ -315,6 +319,14 @@ extension ClusterEngine {
         // After a conflict, devices may still be due. The next transaction need not wait for the next second.
         if !afterConflict, case .due = transaction.purpose { self.due.refused() }
         self.refuse(transaction.commands, error)
+        for request in transaction.questions {
+            if let request {
+                self.refuse([request], error)
+            } else {
+                // The next count for a sample is that of the next second.
+                self.takeSample(at: self.clock.now, self.workspace(failed: error))
+            }
+        }
         self.ended(transaction, at: nil)
     }
 
@@ -324,7 +336,7 @@ extension ClusterEngine {
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {
-        case .commands, .heldWakes, .refusals: break
+        case .commands, .heldWakes, .refusals, .counts, .devices, .list: break
         case .warnings(let wakes):
             guard moment == nil else { break }
             for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
@@ -428,7 +440,6 @@ extension ClusterEngine {
         let waiting = self.waitingForTopics
         self.waitingForTopics = []
         for transaction in waiting { self.refuse(transaction, error) }
-        self.refuse(self.deviceQuestions.takeWaitingForTopics().map(\.request), error)
         self.refuseSubscriptions(error)
     }
 
@@ -440,10 +451,12 @@ extension ClusterEngine {
     private func topics(_ names: [String]) {
         do throws(StoreError) { try self.engine.appendTopics(names) } catch { return self.unattached(error) }
         for (topic, isPaused) in self.storedPauses { self.apply(topic, isPaused) }
-        self.deviceQuestions.topicsCame()
-        for transaction in self.waitingForTopics { transaction.step.committedSince = nil }
-        self.waitingForRoom += self.waitingForTopics
+        let waiting = self.waitingForTopics
         self.waitingForTopics = []
+        for transaction in waiting {
+            transaction.step.committedSince = nil
+            if transaction.isRead { self.begin(transaction) } else { self.waitingForRoom.append(transaction) }
+        }
         let requests = self.subscriptions
         self.subscriptions = []
         for request in requests {

@@ -105,7 +105,7 @@ extension ClusterEngine {
     /// Sets the current time, and performs the work of the transaction's purpose that precedes its commands.
     private func begin(_ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
         switch transaction.purpose {
-        case .commands, .due, .claim, .retirement, .refusals, .sweep(.judge): break
+        case .commands, .due, .claim, .retirement, .refusals, .sweep(.judge), .counts, .devices, .list: break
         case .conditions(let tokens):
             for token in tokens {
                 if let device = self.engine.find(token) { self.dispatcher.conditionsChangedElsewhere(device) }

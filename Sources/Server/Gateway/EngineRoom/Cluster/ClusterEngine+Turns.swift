@@ -99,7 +99,7 @@ extension ClusterEngine {
             self.begin(.due, LoadPlan(selection: .due(countMax: self.selectedMax)))
         } else if self.areRefusalsDue {
             self.areRefusalsDue = false
-            self.questions.refusalsCounted()
+            for place in self.countQuestions.indices { self.countQuestions[place].needsRefusals = false }
             self.begin(.refusals, LoadPlan())
         } else {
             return self.beginClaim() || self.beginSweep()
@@ -156,44 +156,52 @@ extension ClusterEngine {
         self.open.values.contains { if case .refusals = $0.purpose { true } else { false } }
     }
 
+    /// The requests that the open count will answer; nil if no count is open. One count answers all requests that are
+    /// ready.
+    var countedQuestions: [ClusterQuestion]? {
+        for transaction in self.open.values {
+            if case .counts(let questions, _) = transaction.purpose { return questions }
+        }
+        return nil
+    }
+
+    /// True if the sample of this second has been requested.
+    var isSampleAsked: Bool {
+        let asked = [self.countedQuestions ?? [], self.countQuestions]
+        return asked.contains { $0.contains { $0.request == nil } }
+    }
+
     /// If a request for counts is ready, stores the refusals of this gateway, and then requests the counts from the
     /// store.
     func beginCount() {
-        guard self.questions.isReady(self.queue, boot: self.clock.boot) else { return }
-        if self.records.rejections.hasChanges, self.questions.needRefusals(self.queue, boot: self.clock.boot) {
+        guard self.countedQuestions == nil else { return }
+        func isReady(_ question: ClusterQuestion) -> Bool { question.wait.isOver(self.queue, boot: self.clock.boot) }
+        let ready = self.countQuestions.filter(isReady)
+        guard !ready.isEmpty else { return }
+        if self.records.rejections.hasChanges, ready.contains(where: \.needsRefusals) {
             self.areRefusalsDue = true
             return
         }
         guard !self.areRefusalsOpen else { return }
-        let number = self.nextNumber()
+        self.countQuestions.removeAll(where: isReady)
         // The count of held launches needs the counts of each paused topic, also for the totals.
         var topics: [TopicIndex]? = Array(self.engine.pausedTopics)
-        for question in self.questions.begin(number, self.queue, boot: self.clock.boot) {
-            switch question.topics {
-            case .none: break
-            case .every: topics = nil
-            case .one(let name):
+        for question in ready {
+            switch question.request?.work.rows ?? .counts(self.sampledTopics) {
+            case .counts(.every): topics = nil
+            case .counts(.one(let name)):
                 guard let topic = name.withByteView({ self.engine.findTopic($0) }) else { continue }
                 topics?.append(topic)
+            default: break
             }
         }
-        self.store.submit(.count(number, topics: topics))
-    }
-
-    /// Uses the counts of all gateways to answer requests.
-    func counted(_ number: TransactionNumber, _ counts: ClusterCounts) {
-        guard let questions = self.questions.ended(number) else { return }
-        self.engine.setBaseCounters(counts.total, byTopic: counts.byTopic)
-        self.records.showRejections(counts.rejections)
-        for question in questions {
-            if let request = question.request { self.answer(request) } else { self.takeSample() }
-        }
+        self.begin(.counts(ready, topics: topics), reading: nil)
     }
 
     /// Performs a request that needs no rows except those in memory.
     ///
     /// - `lastRead`: the last device read for the list, if more devices follow.
-    private func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
+    func answer(_ request: EngineRequest, lastRead: DeviceToken? = nil, recent: [DeviceToken]? = nil) {
         var workspace = self.workspace
         workspace.lastRead = lastRead
         workspace.recent = recent
@@ -206,69 +214,81 @@ extension ClusterEngine {
 
     // MARK: One device
 
+    /// The maximum number of requests answered by one read of devices.
+    private static let questionsPerRead = 256
+    /// The maximum number of open reads of devices for requests.
+    private static let deviceReadsMax = 2
+
+    /// True if another read of devices for requests may begin.
+    var mayReadDevices: Bool {
+        self.open.values.count { if case .devices = $0.purpose { true } else { false } } < Self.deviceReadsMax
+    }
+
     /// Reads the rows of devices for requests that concern one device.
     func beginDeviceQuestions() {
-        guard self.deviceQuestions.canBegin else { return }
-        let number = self.nextNumber()
-        let questions = self.deviceQuestions.begin(number, self.queue, boot: self.clock.boot)
-        guard !questions.isEmpty else { return }
-        self.store.submit(.read(number, ReadPlan(tokens: Array(Set(questions.map(\.device))))))
+        guard !self.deviceQuestions.isEmpty, self.mayReadDevices else { return }
+        var (begun, left): ([ClusterQuestion], [ClusterQuestion]) = ([], [])
+        for question in self.deviceQuestions {
+            if begun.count < Self.questionsPerRead, question.wait.isOver(self.queue, boot: self.clock.boot) {
+                begun.append(question)
+            } else {
+                left.append(question)
+            }
+        }
+        self.deviceQuestions = left
+        if !begun.isEmpty { self.begin(.devices(begun), reading: Self.plan(begun)) }
+    }
+
+    private static func plan(_ questions: [ClusterQuestion]) -> ReadPlan {
+        ReadPlan(tokens: Array(Set(questions.compactMap { $0.request?.work.rows.device })))
     }
 
     /// Answers requests from rows, which are in memory only during this call.
-    ///
-    /// - Returns: false if the rows were not read for such requests.
-    func answeredQuestions(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
-        guard let questions = self.deviceQuestions.ended(number) else { return false }
-        var early: [DeviceQuestions.Question] = []
+    func answer(_ questions: [ClusterQuestion], _ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
+        var early: [ClusterQuestion] = []
         self.inMemory(loaded.devices, loaded) { left in
             for question in questions {
-                if left.unknown.contains(question.device), question.topicReads < ClusterTransaction.triesMax {
+                guard let request = question.request, let device = request.work.rows.device else { continue }
+                if left.unknown.contains(device), transaction.topicReads < ClusterTransaction.triesMax {
                     early.append(question)
-                } else if left.unknown.contains(question.device) || left.damaged.contains(question.device) {
-                    self.refuse([question.request], .unreadableDevice)
+                } else if left.unknown.contains(device) || left.damaged.contains(device) {
+                    self.refuse([request], .unreadableDevice)
                 } else {
-                    self.requests.perform(question.request, self.workspace)
+                    self.requests.perform(request, self.workspace)
                 }
             }
         }
-        if !early.isEmpty {
-            // Another gateway may have just created a topic, so read the topics and repeat the requests.
-            self.deviceQuestions.waitForTopics(early)
-            self.store.submit(.addTopics([]))
-        }
-        return true
+        guard !early.isEmpty else { return }
+        // Another gateway may have just created a topic, so read the topics and repeat the requests.
+        let waiting = ClusterTransaction(.devices(early), [], nil, Self.plan(early), group: self.makeGroup())
+        waiting.topicReads = transaction.topicReads + 1
+        self.waitingForTopics.append(waiting)
+        self.store.submit(.addTopics([]))
     }
 
     // MARK: Lists of devices
 
+    /// True if a part of a list is being read.
+    var isListing: Bool { self.open.values.contains { if case .list = $0.purpose { true } else { false } } }
+
     /// Reads the next part of the next list. Lists take turns.
     func beginListing() {
-        guard !self.listings.contains(where: { $0.number != nil }) else { return }
-        while let place = self.listings.firstIndex(where: {
-            self.queue.hasEnded(upTo: $0.behind) || self.clock.boot >= $0.until
-        }) {
-            let listing = self.listings[place]
+        guard !self.listings.isEmpty, !self.isListing else { return }
+        while let place = self.listings.firstIndex(where: { $0.wait.isOver(self.queue, boot: self.clock.boot) }) {
+            let listing = self.listings.remove(at: place)
             let topics = self.workspace.topics(listing.subject.topic, for: listing.request.caller)
             if topics?.isEmpty == true {
-                self.listings.remove(at: place)
                 self.answer(listing.request)
             } else if self.clock.boot >= listing.deadline {
-                self.endListing(place, .longList)
+                self.refuse([listing.request], .longList)
             } else {
-                let number = self.nextNumber()
-                self.listings[place].number = number
-                return self.store.submit(.read(number, listing.plan(topics)))
+                return self.begin(.list(listing), reading: listing.plan(topics))
             }
         }
     }
 
     /// Adds a part to its list. Moves the list to the end of the queue, or answers it if it is complete.
-    ///
-    /// - Returns: false if the part belongs to no list.
-    func listed(_ number: TransactionNumber, _ loaded: LoadedDevices) -> Bool {
-        guard let place = self.listings.firstIndex(where: { $0.number == number }) else { return false }
-        var listing = self.listings.remove(at: place)
+    func listed(_ listing: DeviceListing, _ loaded: LoadedDevices) {
         var since: [DeviceToken: Instant] = [:]
         let devices = self.inMemory(loaded.devices, loaded) { _ in
             let devices = self.workspace.devices(of: listing.subject, for: listing.request.caller)
@@ -279,19 +299,10 @@ extension ClusterEngine {
             }
             return devices
         }
-        guard listing.take(loaded, devices, since: since) else {
-            self.listings.append(listing)
-            return true
-        }
+        guard listing.take(loaded, devices, since: since) else { return self.listings.append(listing) }
         self.inMemory(listing.rows, loaded) { _ in
             self.answer(listing.request, lastRead: listing.lastRead, recent: listing.recent)
         }
-        return true
-    }
-
-    /// Ends a list that cannot be read.
-    func endListing(_ place: Int, _ error: StoreError) {
-        self.refuse([self.listings.remove(at: place).request], error)
     }
 
     /// Loads rows into memory for `body`, which only reads. Due work of the devices is applied in memory and not

@@ -61,8 +61,9 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     var sweep = PolicySweep()
     var members: Membership
     var held = HeldWakes()
-    var questions = ClusterQuestions()
-    var deviceQuestions = DeviceQuestions()
+    /// The requests for counters, for single devices and for lists whose reads have not begun.
+    var countQuestions: [ClusterQuestion] = []
+    var deviceQuestions: [ClusterQuestion] = []
     var listings: [DeviceListing] = []
     /// The transactions that have begun and have not ended, by number.
     var open: [TransactionNumber: ClusterTransaction] = [:]
@@ -193,8 +194,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// True if nothing is pending, except for the regular work of each second.
     package var isIdle: Bool {
         self.queue.count == 0 && self.open.isEmpty && self.waitingForTopics.isEmpty && self.waitingForRoom.isEmpty
-            && self.subscriptions.isEmpty && self.pauses.isEmpty && self.questions.isEmpty && self.listings.isEmpty
-            && self.deviceQuestions.isEmpty
+            && self.subscriptions.isEmpty && self.pauses.isEmpty && self.listings.isEmpty
+            && self.countQuestions.isEmpty && self.deviceQuestions.isEmpty
             && (self.conditionsChanged.isEmpty || self.conditionsChanged.isPaused(at: self.clock.boot))
             && self.rejected.isEmpty && !self.areRefusalsDue
     }
@@ -349,9 +350,14 @@ extension ClusterEngine {
     private func sample() {
         guard self.sampler.nextAt <= self.clock.now.milliseconds else { return }
         guard self.isAttached else { return self.takeSample() }
-        guard !self.questions.hasSample else { return }
+        guard !self.isSampleAsked else { return }
+        self.countQuestions.append(ClusterQuestion(request: nil, wait: self.wait(behind: self.queue.last)))
+    }
+
+    /// The topics whose counters the sample of this second needs.
+    var sampledTopics: CountedTopics {
         let isMinute = self.room.recent.nextAt <= self.clock.now.milliseconds
-        self.ask(nil, self.live.isWatched || isMinute ? .every : .none)
+        return self.live.isWatched || isMinute ? .every : .none
     }
 
     func takeSample() { self.takeSample(at: self.clock.now, self.workspace) }
@@ -368,12 +374,16 @@ extension ClusterEngine {
         if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning {
             next = min(next, moment.milliseconds - now)
         }
-        if !self.questions.hasSample { next = min(next, self.sampler.nextAt - now) }
+        if !self.isSampleAsked { next = min(next, self.sampler.nextAt - now) }
         let waitsForRefusals = self.areRefusalsDue || self.areRefusalsOpen
-        if let moment = self.questions.nextAt, moment > self.clock.boot || !waitsForRefusals {
+        if self.countedQuestions == nil, let moment = self.countQuestions.lazy.map(\.wait.until).min(),
+            moment > self.clock.boot || !waitsForRefusals
+        {
             next = min(next, moment - self.clock.boot)
         }
-        if let moment = self.deviceQuestions.nextAt { next = min(next, moment - self.clock.boot) }
+        if self.mayReadDevices, let moment = self.deviceQuestions.lazy.map(\.wait.until).min() {
+            next = min(next, moment - self.clock.boot)
+        }
         if hasRoom, let moment = self.queue.locked.nextAt { next = min(next, moment - self.clock.boot) }
         return next > 0 ? next : 1
     }
@@ -385,29 +395,28 @@ extension ClusterEngine {
     /// True if the store allows another transaction that locks rows.
     var hasRoom: Bool { self.open.values.count { !$0.isRead } < self.store.transactionsMax }
 
-    func nextNumber() -> TransactionNumber {
-        self.lastNumber += 1
-        return TransactionNumber(rawValue: self.lastNumber)
-    }
-
     /// Begins a transaction by requesting its rows.
     func begin(_ purpose: ClusterTransaction.Purpose, _ plan: LoadPlan, _ commands: [QueuedCommand] = []) {
         self.begin(ClusterTransaction(purpose, commands, plan, nil, group: self.makeGroup()))
     }
 
     /// Begins a transaction that only reads rows.
-    func begin(_ purpose: ClusterTransaction.Purpose, reading plan: ReadPlan) {
+    func begin(_ purpose: ClusterTransaction.Purpose, reading plan: ReadPlan?) {
         self.begin(ClusterTransaction(purpose, [], nil, plan, group: self.makeGroup()))
     }
 
     /// Begins a transaction, or repeats it with a new number.
     func begin(_ transaction: ClusterTransaction) {
-        transaction.number = self.nextNumber()
+        self.lastNumber += 1
+        transaction.number = TransactionNumber(rawValue: self.lastNumber)
         transaction.begunAt = self.clock.boot
         self.open[transaction.number] = transaction
         transaction.locked?.findsLostWakes = !self.members.mayExpireWakes
         if let plan = transaction.locked { self.store.submit(.load(transaction.number, plan)) }
         if let plan = transaction.read { self.store.submit(.read(transaction.number, plan)) }
+        if case .counts(_, let topics) = transaction.purpose {
+            self.store.submit(.count(transaction.number, topics: topics))
+        }
     }
 
     /// Ends a transaction without writing.

@@ -2,179 +2,35 @@ import Engine
 import Policy
 import Wire
 
-/// The pending requests for the counters of all gateways. One count by the store answers all requests that are ready.
-///
-/// A request waits for earlier commands, at most one second. A caller who pushes and then requests the counters
-/// therefore finds the push counted.
-struct ClusterQuestions {
-    /// The maximum wait for earlier commands, in milliseconds.
-    static let gracePeriod: Int64 = 1000
-
-    struct Question {
-        /// The request; nil for the sample of this second.
-        let request: EngineRequest?
-        let topics: CountedTopics
-        /// The number of the last earlier command.
-        let behind: UInt64
-        /// The time at which the request stops waiting for earlier commands, in milliseconds since the start of the
-        /// machine.
-        let until: Int64
-        /// True if this gateway's earlier refusals must be stored before the count.
-        var needsRefusals = true
-    }
-
-    private var waiting: [Question] = []
-    private var open: (number: TransactionNumber, questions: [Question])?
-
-    var isEmpty: Bool { self.waiting.isEmpty && self.open == nil }
-
-    var count: Int { self.waiting.count + (self.open?.questions.count ?? 0) }
-
-    /// True if the sample of this second has been requested.
-    var hasSample: Bool {
-        self.waiting.contains { $0.request == nil } || self.open?.questions.contains { $0.request == nil } ?? false
-    }
-
-    /// The earliest time at which a request stops waiting, in milliseconds since the start of the machine. Nil while a
-    /// count is open.
-    var nextAt: Int64? { self.open == nil ? self.waiting.map(\.until).min() : nil }
-
-    mutating func append(_ question: Question) { self.waiting.append(question) }
-
-    /// Returns true if a request is ready and no count is open.
-    func isReady(_ queue: CommandQueue, boot: Int64) -> Bool {
-        self.open == nil && self.waiting.contains { Self.isReady($0, queue, boot) }
-    }
-
-    /// Returns true if this gateway's refused pushes must be stored before the ready requests are counted.
-    func needRefusals(_ queue: CommandQueue, boot: Int64) -> Bool {
-        self.waiting.contains { $0.needsRefusals && Self.isReady($0, queue, boot) }
-    }
-
-    /// Records that a transaction stores all earlier refusals.
-    mutating func refusalsCounted() {
-        for place in self.waiting.indices { self.waiting[place].needsRefusals = false }
-    }
-
-    /// Removes and returns the requests that the count with this number will answer.
-    mutating func begin(_ number: TransactionNumber, _ queue: CommandQueue, boot: Int64) -> [Question] {
-        let ready = self.waiting.filter { Self.isReady($0, queue, boot) }
-        self.waiting.removeAll { Self.isReady($0, queue, boot) }
-        self.open = (number, ready)
-        return ready
-    }
-
-    /// Ends a count and returns its requests; nil if the number belongs to another transaction.
-    mutating func ended(_ number: TransactionNumber) -> [Question]? {
-        guard let open = self.open, open.number == number else { return nil }
-        self.open = nil
-        return open.questions
-    }
-
-    /// Removes and returns all requests, because nothing can be counted for now.
-    mutating func takeAll() -> [Question] {
-        defer {
-            self.waiting = []
-            self.open = nil
-        }
-        return (self.open?.questions ?? []) + self.waiting
-    }
-
-    private static func isReady(_ question: Question, _ queue: CommandQueue, _ boot: Int64) -> Bool {
-        queue.hasEnded(upTo: question.behind) || boot >= question.until
-    }
+/// A request that is answered from the counters of all gateways, or from the last committed version of one device's
+/// row, without a lock.
+struct ClusterQuestion {
+    /// The request; nil for the sample of this second.
+    let request: EngineRequest?
+    let wait: CommandWait
+    /// True if this gateway's earlier refusals must be stored before the counters are read.
+    var needsRefusals = true
 }
 
-/// The pending requests that read one device. They are answered from the last committed version of its row, without a
-/// lock.
-///
-/// A request waits for earlier commands about its device, at most one second, so that a caller sees its own changes. It
-/// does not wait while another session has locked the row.
-struct DeviceQuestions {
-    /// The maximum number of requests answered by one read.
-    private static let countMax = 256
-    /// The maximum number of open reads.
-    private static let openMax = 2
+/// The wait of a request for earlier commands, at most one second, so that a caller sees its own changes.
+struct CommandWait {
+    /// The maximum wait, in milliseconds.
+    static let milliseconds: Int64 = 1000
 
-    struct Question {
-        let request: EngineRequest
-        let device: DeviceToken
-        /// The number of the last earlier command about the device; 0 if there is none.
-        let behind: UInt64
-        /// The time at which the request stops waiting for earlier commands, in milliseconds since the start of the
-        /// machine.
-        let until: Int64
-        /// The number of times that topics were read for the request, because the device's topic was unknown.
-        var topicReads = 0
-    }
+    /// The number of the last earlier command. If it is 0, the request does not wait.
+    let behind: UInt64
+    /// True if the request waits only for this command, and not for all earlier ones.
+    var isOfRow = false
+    /// The end of the wait, in milliseconds since the start of the machine.
+    let until: Int64
 
-    private var waiting: [Question] = []
-    private var waitingForTopics: [Question] = []
-    private var open: [TransactionNumber: [Question]] = [:]
-
-    var isEmpty: Bool { self.waiting.isEmpty && self.waitingForTopics.isEmpty && self.open.isEmpty }
-
-    /// True if requests are waiting and another read may begin.
-    var canBegin: Bool { !self.waiting.isEmpty && self.open.count < Self.openMax }
-
-    /// The number of unanswered requests.
-    var count: Int { self.waiting.count + self.waitingForTopics.count + self.open.values.reduce(0) { $0 + $1.count } }
-
-    /// The earliest time at which a request stops waiting, in milliseconds since the start of the machine. Nil if no
-    /// read may begin.
-    var nextAt: Int64? { self.canBegin ? self.waiting.lazy.map(\.until).min() : nil }
-
-    mutating func append(_ question: Question) { self.waiting.append(question) }
-
-    /// Moves the ready requests into a read with this number, and returns them.
-    mutating func begin(_ number: TransactionNumber, _ queue: CommandQueue, boot: Int64) -> [Question] {
-        var begun: [Question] = []
-        var left: [Question] = []
-        for question in self.waiting {
-            if begun.count < Self.countMax, queue.hasEnded(question.behind) || boot >= question.until {
-                begun.append(question)
-            } else {
-                left.append(question)
-            }
-        }
-        self.waiting = left
-        if !begun.isEmpty { self.open[number] = begun }
-        return begun
-    }
-
-    /// Ends a read and returns its requests; nil if the number belongs to another transaction.
-    mutating func ended(_ number: TransactionNumber) -> [Question]? { self.open.removeValue(forKey: number) }
-
-    /// Keeps requests about devices of unknown topics until the topics have been read.
-    mutating func waitForTopics(_ questions: [Question]) {
-        for var question in questions {
-            question.topicReads += 1
-            self.waitingForTopics.append(question)
-        }
-    }
-
-    /// Releases the requests that waited for topics.
-    mutating func topicsCame() {
-        self.waiting += self.waitingForTopics
-        self.waitingForTopics = []
-    }
-
-    /// Removes and returns the requests that wait for topics, because the topics cannot be read.
-    mutating func takeWaitingForTopics() -> [Question] {
-        defer { self.waitingForTopics = [] }
-        return self.waitingForTopics
-    }
-
-    /// Removes and returns all requests, because nothing can be read for now.
-    mutating func takeAll() -> [Question] {
-        defer { self = DeviceQuestions() }
-        let open = self.open.sorted { $0.key.rawValue < $1.key.rawValue }
-        return open.flatMap(\.value) + self.waitingForTopics + self.waiting
+    func isOver(_ queue: CommandQueue, boot: Int64) -> Bool {
+        boot >= self.until || (self.isOfRow ? queue.hasEnded(self.behind) : queue.hasEnded(upTo: self.behind))
     }
 }
 
 /// A list of devices or tasks that is read in parts. It collects the rows of the answer.
-struct DeviceListing {
+final class DeviceListing {
     /// The number of rows in one part.
     private static let rowsMax = 256
     /// The number of rows in one part of a list that must read every device with a pending push.
@@ -186,13 +42,9 @@ struct DeviceListing {
     static let timeout: Int64 = 30_000
 
     let subject: ListedRows
-    /// The number of the last earlier command, and the time at which the list stops waiting for it.
-    let behind: UInt64
-    let until: Int64
+    let wait: CommandWait
     /// The time at which the list is ended, in milliseconds since the start of the machine.
-    var deadline: Int64 { self.until - ClusterQuestions.gracePeriod + Self.timeout }
-    /// The number of the read of the current part; nil between parts.
-    var number: TransactionNumber?
+    var deadline: Int64 { self.wait.until - CommandWait.milliseconds + Self.timeout }
     let request: EngineRequest
     private(set) var rows: [SharedDevice] = []
     /// The device after which the next part starts. Its topic may be outside the caller's scope.
@@ -206,11 +58,10 @@ struct DeviceListing {
     /// push, or the time of its last activity.
     private var since: [DeviceToken: Instant] = [:]
 
-    init(_ request: EngineRequest, _ subject: ListedRows, behind: UInt64, until: Int64) {
+    init(_ request: EngineRequest, _ subject: ListedRows, _ wait: CommandWait) {
         self.request = request
         self.subject = subject
-        self.behind = behind
-        self.until = until
+        self.wait = wait
         if case .devices(let question) = subject { self.after = question.start }
     }
 
@@ -247,12 +98,11 @@ struct DeviceListing {
     /// - `devices`: the requested devices in the part. In a list of tasks, each task adds its device once.
     /// - `since`: the sort keys of the devices in a list that is not in the order of tokens.
     /// - Returns: true if the list is complete.
-    mutating func take(
+    func take(
         _ loaded: LoadedDevices,
         _ devices: [DeviceToken],
         since: [DeviceToken: Instant] = [:]
     ) -> Bool {
-        self.number = nil
         self.count += devices.count
         self.examined += loaded.devices.count
         let wanted = Set(devices)
@@ -282,7 +132,7 @@ struct DeviceListing {
 
 extension DeviceListing {
     /// Keeps the rows of the `count` devices with the oldest pushes.
-    private mutating func keepLongest(_ count: Int) {
+    private func keepLongest(_ count: Int) {
         guard self.rows.count > count else { return }
         let since = self.since
         func order(_ row: SharedDevice) -> Instant { since[row.token] ?? .distantFuture }

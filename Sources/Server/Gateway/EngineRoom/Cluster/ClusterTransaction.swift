@@ -23,6 +23,12 @@ final class ClusterTransaction {
         case refusals
         /// Reads the next devices to which new policies must be applied, or applies them.
         case sweep(PolicySweep.Step)
+        /// Reads the counters of all gateways, and of these topics, for requests; nil for every topic.
+        case counts([ClusterQuestion], topics: [TopicIndex]?)
+        /// Reads devices for requests that concern one device each.
+        case devices([ClusterQuestion])
+        /// Reads the next part of a list.
+        case list(DeviceListing)
     }
 
     /// The maximum number of attempts after conflicts with other gateways.
@@ -32,7 +38,7 @@ final class ClusterTransaction {
     private(set) var commands: [QueuedCommand]
     /// The rows that are locked, because they may be written; nil if the transaction only reads.
     var locked: LoadPlan?
-    /// The rows that are only read; nil if the transaction locks rows.
+    /// The rows that are only read; nil if the transaction locks rows or reads counters.
     let read: ReadPlan?
     /// The effects to release when the transaction is durable.
     let group: StepGroup
@@ -118,7 +124,7 @@ final class ClusterTransaction {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
         case .commands, .retirement, .conditions, .refusals, .sweep: return true
-        case .due, .claim, .heldWakes, .warnings: return false
+        case .due, .claim, .heldWakes, .warnings, .counts, .devices, .list: return false
         }
     }
 
@@ -140,7 +146,16 @@ final class ClusterTransaction {
     }
 
     /// True if the transaction only reads. It then has nothing to commit or abandon.
-    var isRead: Bool { self.read != nil }
+    var isRead: Bool { self.locked == nil }
+
+    /// The requests that the transaction answers without changes; nil stands for the sample of this second.
+    var questions: [EngineRequest?] {
+        switch self.purpose {
+        case .counts(let questions, _), .devices(let questions): questions.map(\.request)
+        case .list(let listing): [listing.request]
+        default: []
+        }
+    }
 
     /// True if the transaction does not wait for row locks.
     var passesOverLocked: Bool {
