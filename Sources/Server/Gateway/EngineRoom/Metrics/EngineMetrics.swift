@@ -145,41 +145,42 @@ extension MetricsText {
         case .combined(let values): self.values(metric, byLabels: values)
         case .histograms(let series, let unitsPerBase):
             self.begin(metric)
-            for (label, histogram) in series { self.series(metric, label, histogram, unitsPerBase) }
-        case .durations(let series): self.histograms(metric, series)
+            for (label, histogram) in series {
+                var count: Int64 = 0
+                let buckets = histogram.counts.enumerated().map { bucket, value in
+                    count += value
+                    let bound = bucket < histogram.bounds.count ? histogram.bounds[bucket] : nil
+                    return (bound.map { Self.number($0, unitsPerBase) } ?? "+Inf", count)
+                }
+                self.series(metric, label, buckets, sum: Self.number(histogram.sum, unitsPerBase))
+            }
+        case .durations(let series):
+            self.begin(metric)
+            for (label, counts) in series {
+                // Powers of two from 16 ms to 17 minutes, which are also bounds of `DurationCounts`. Few wakes last
+                // longer.
+                let bounds = (4...20).map { Int64(1) << $0 }
+                let buckets = bounds.map { (Self.number($0, 1000), counts.count(upTo: $0)) } + [("+Inf", counts.count)]
+                self.series(metric, label, buckets, sum: Self.number(counts.sum, 1000))
+            }
         case .absent: break
         }
     }
 
-    /// Writes a histogram in seconds, with one series per value of its label, from durations in milliseconds.
-    private mutating func histograms(_ metric: Metric, _ series: [(label: String, DurationCounts)]) {
-        self.begin(metric)
-        for (label, counts) in series {
-            let own = metric.labelled([label])
-            // Powers of two from 16 ms to 17 minutes, which are also bounds of `DurationCounts`. Few wakes last longer.
-            for bound in (4...20).map({ Int64(1) << $0 }) {
-                let text = Self.number(bound, 1000)
-                self.sample("\(metric.name)_bucket", own + [("le", text)], counts.count(upTo: bound))
-            }
-            self.sample("\(metric.name)_bucket", own + [("le", "+Inf")], counts.count)
-            self.name("\(metric.name)_sum", own)
-            self.end { $0.append(Self.number(counts.sum, 1000)) }
-            self.sample("\(metric.name)_count", own, counts.count)
-        }
-    }
-
-    /// Writes one series of a histogram. `unitsPerBase` is the number of recorded units per unit of the metric.
-    private mutating func series(_ metric: Metric, _ label: String?, _ histogram: Histogram, _ unitsPerBase: Int64) {
+    /// Writes one series of a histogram.
+    ///
+    /// - `buckets`: the upper bounds in ascending order, each with the number of values up to it; the last is +Inf.
+    private mutating func series(
+        _ metric: Metric,
+        _ label: String?,
+        _ buckets: [(bound: String, count: Int64)],
+        sum: String
+    ) {
         let own = metric.labelled(label.map { [$0] } ?? [])
-        var count: Int64 = 0
-        for (bucket, value) in histogram.counts.enumerated() {
-            count += value
-            let bound = bucket < histogram.bounds.count ? Self.number(histogram.bounds[bucket], unitsPerBase) : "+Inf"
-            self.sample("\(metric.name)_bucket", own + [("le", bound)], count)
-        }
+        for (bound, count) in buckets { self.sample("\(metric.name)_bucket", own + [("le", bound)], count) }
         self.name("\(metric.name)_sum", own)
-        self.end { $0.append(Self.number(histogram.sum, unitsPerBase)) }
-        self.sample("\(metric.name)_count", own, count)
+        self.end { $0.append(sum) }
+        self.sample("\(metric.name)_count", own, buckets.last?.count ?? 0)
     }
 
     private static func number(_ value: Int64, _ unitsPerBase: Int64) -> String {
