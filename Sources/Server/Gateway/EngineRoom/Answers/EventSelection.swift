@@ -53,21 +53,13 @@ package struct EventSelection: Sendable {
 extension HistoryCursor {
     /// Parses a `next` value; returns nil if the text cannot be one.
     package init?(_ text: String) {
-        let isNegative = text.hasPrefix("-")
-        let parts = text.dropFirst(isNegative ? 1 : 0).split(separator: ".", omittingEmptySubsequences: false)
-        guard parts.count == 2, let milliseconds = Self.number(parts[0]), let count = Self.number(parts[1]),
-            !parts[1].hasPrefix("0")
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        guard parts.count == 2, let moment = Int64(parts[0]), let count = Int(parts[1]), count > 0,
+            max(Int64(count), Int64(clamping: moment.magnitude)) < LoggedPush.momentMax
         else { return nil }
-        let moment = Instant(milliseconds: Int64(isNegative ? -milliseconds : milliseconds))
-        self.init(moment: moment, count: count)
-    }
-
-    /// Parses a number of up to 18 digits.
-    private static func number(_ text: Substring) -> Int? {
-        guard 1...18 ~= text.utf8.count, text.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }) else {
-            return nil
-        }
-        return Int(text)
+        self.init(moment: Instant(milliseconds: moment), count: count)
+        // Only one text is valid for each place.
+        guard self.text == text else { return nil }
     }
 
     package var text: String { "\(self.moment.milliseconds).\(self.count)" }

@@ -47,6 +47,30 @@ struct PushHistory {
         self.apnsID = apnsID
     }
 
+    /// Returns the lifecycles of pushes that were received on one device, in the order of receipt.
+    ///
+    /// - `events`: the events of the device, the oldest first. Events of pushes received before are ignored.
+    /// - `isWanted`: returns false for a push to leave out.
+    static func all(
+        in events: some Sequence<HistoryEvent>,
+        where isWanted: (LoggedPush) -> Bool = { _ in true }
+    ) -> [(push: LoggedPush, history: PushHistory)] {
+        var histories: [(push: LoggedPush, history: PushHistory)] = []
+        // An event names a push by its apns-id. If several pushes have this id, the event belongs to the latest of
+        // them.
+        var places: [APNsID: Int] = [:]
+        for event in events {
+            if let push = LoggedPush(event), let apnsID = event.apnsID {
+                places[apnsID] = isWanted(push) ? histories.count : nil
+                if isWanted(push) { histories.append((push, PushHistory(apnsID))) }
+            }
+            for named in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
+                if let place = places[named] { histories[place].history.append(event) }
+            }
+        }
+        return histories
+    }
+
     /// Applies the next event of the push, or of another push that was coalesced with this one.
     mutating func append(_ event: HistoryEvent) {
         if event.apnsID == self.apnsID {
@@ -195,20 +219,7 @@ struct PushList {
 
     /// - Parameter recent: the recent events of the device and its pushes, the newest first.
     init(recent: [HistoryEvent]) {
-        var places: [APNsID: Int] = [:]
-        var histories: [PushHistory] = []
-        for event in recent.reversed() {
-            // Events of pushes accepted before the examined period are ignored, because those pushes are too old for
-            // the list.
-            if let apnsID = event.apnsID, case .push = event.kind {
-                places[apnsID] = histories.count
-                histories.append(PushHistory(apnsID))
-            }
-            for named in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
-                if let place = places[named] { histories[place].append(event) }
-            }
-        }
-        self.pushes = histories.suffix(Self.pushesMax).reversed()
+        self.pushes = PushHistory.all(in: recent.reversed()).suffix(Self.pushesMax).reversed().map(\.history)
     }
 
     /// Appends the pushes as an array.

@@ -22,7 +22,9 @@ package struct PushListing: Sendable {
         )
         var histories: [LoggedPush: PushHistory] = [:]
         let wanted = Set(page.pushes)
-        source.visitDevices(since: page.pushes) { histories.merge(Self.histories(in: $0, wanted)) { $1 } }
+        source.visitDevices(since: page.pushes) { events in
+            for (push, history) in PushHistory.all(in: events, where: wanted.contains) { histories[push] = history }
+        }
         self.topic = question.topic
         self.limit = question.limit
         self.lines = page.pushes.compactMap { push in
@@ -35,31 +37,10 @@ package struct PushListing: Sendable {
     /// The numbers of the devices.
     var devices: Set<UInt64> { Set(self.lines.map(\.place.device)) }
 
-    /// Returns the histories of the `wanted` pushes from the events of one device.
-    private static func histories(
-        in events: [HistoryEvent],
-        _ wanted: Set<LoggedPush>
-    ) -> [LoggedPush: PushHistory] {
-        var histories: [LoggedPush: PushHistory] = [:]
-        // An event names a push by its apns-id. If several pushes have this id, the event belongs to the latest of
-        // them.
-        var named: [APNsID: LoggedPush] = [:]
-        for event in events {
-            if let push = LoggedPush(event), let apnsID = event.apnsID {
-                named[apnsID] = wanted.contains(push) ? push : nil
-                if wanted.contains(push) { histories[push] = PushHistory(apnsID) }
-            }
-            for apnsID in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
-                if let push = named[apnsID] { histories[push]?.append(event) }
-            }
-        }
-        return histories
-    }
-
     /// Returns the history of a push whose device has more events after the push than were examined.
     private static func history(of push: LoggedPush, _ source: any HistorySource) -> PushHistory? {
         let events = source.push(APNsID(first: push.first, second: push.second, upperCase: 0))
-        return self.histories(in: events.filter { $0.device == push.device }, [push])[push]
+        return PushHistory.all(in: events.filter { $0.device == push.device }) { $0 == push }.last?.history
     }
 
     /// Writes the pushes of the page that belong to the requested topic.
@@ -166,7 +147,7 @@ extension LoggedPush {
     }
 
     /// About thirty million years, in milliseconds.
-    private static let momentMax: Int64 = 1_000_000_000_000_000_000
+    static let momentMax: Int64 = 1_000_000_000_000_000_000
 
     package var text: String {
         let numbers = [self.device, self.first, self.second].map { String($0, radix: 16) }
