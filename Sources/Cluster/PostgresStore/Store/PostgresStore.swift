@@ -48,6 +48,8 @@ package final class PostgresStore: ClusterStore {
 
     package func takeReplies(into replies: inout [ClusterReply]) { self.exchange.takeReplies(into: &replies) }
 
+    package func waitForReplies(milliseconds: Int64) { self.exchange.waitForReplies(milliseconds: milliseconds) }
+
     package func stop() {
         self.exchange.stop()
         self.thread.join()

@@ -58,6 +58,15 @@ final class StoreExchange: @unchecked Sendable {
         }
     }
 
+    func waitForReplies(milliseconds: Int64) {
+        let end = SystemClock.monotonic + milliseconds
+        self.monitor.withLock {
+            while self.replies.isEmpty {
+                guard self.monitor.wait(until: end) else { break }
+            }
+        }
+    }
+
     /// Waits for the result of the first attempt to attach.
     func waitForFirstAttempt() throws(StoreError) {
         let attempt = self.monitor.withLock {
@@ -93,6 +102,7 @@ final class StoreExchange: @unchecked Sendable {
         let isFirst = self.monitor.withLock {
             let wasEmpty = self.replies.isEmpty
             self.replies += replies
+            self.monitor.broadcast()
             return wasEmpty
         }
         replies.removeAll(keepingCapacity: true)

@@ -19,6 +19,9 @@ package protocol ClusterStore: AnyObject {
     /// Appends the replies since the last call, in order of arrival.
     func takeReplies(into replies: inout [ClusterReply])
 
+    /// Waits until a reply arrives, at most the given time in milliseconds.
+    func waitForReplies(milliseconds: Int64)
+
     /// Releases the gateway's number if no transaction is open, and waits until every connection is closed.
     func stop()
 }

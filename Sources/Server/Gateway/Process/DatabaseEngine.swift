@@ -42,25 +42,23 @@ struct DatabaseEngine: Sendable {
     ///
     /// - Throws: if the gateway cannot use the database.
     func make() throws(StoreError) -> any GatewayEngine {
-        let wakeup = StoreWakeup()
         let mailbox = self.shared.engine
         let log = self.shared.log
-        let signal: @Sendable () -> Void = {
-            wakeup.signal()
-            mailbox.signal()
-        }
-        let store = try self.database.store(signal: signal) { log.write(.databaseSetting, ["cause": $0]) }
+        let store = try self.database.store(
+            signal: { mailbox.signal() },
+            onWarning: { log.write(.databaseSetting, ["cause": $0]) }
+        )
         do throws(StoreError) {
             let key = try self.historyKey()
             try self.history.open()
-            return self.engine(store, key, wakeup)
+            return self.engine(store, key)
         } catch {
             store.stop()
             throw error
         }
     }
 
-    private func engine(_ store: any ClusterStore, _ historyKey: HashKey, _ wakeup: StoreWakeup) -> ClusterEngine {
+    private func engine(_ store: any ClusterStore, _ historyKey: HashKey) -> ClusterEngine {
         var report = GatewayReport(name: self.name, version: wakeGateVersion)
         report.digests = ConfigurationDigests.digests(of: self.configuration.engine)
         return ClusterEngine(
@@ -70,7 +68,6 @@ struct DatabaseEngine: Sendable {
             report: report,
             wakeBytesPerStreamMax: self.configuration.limits.wakeBytesPerStreamMax,
             store: store,
-            waitForStore: { wakeup.wait(milliseconds: $0) },
             output: GroupOutput(
                 mailboxes: self.shared.mailboxes,
                 history: self.history,
@@ -78,14 +75,7 @@ struct DatabaseEngine: Sendable {
             ),
             limits: LimitCounts(loops: self.tallies, gateway: self.shared.tally, log: self.shared.log),
             live: self.shared.services.live,
-            onStatus: { self.storeChanged($0) },
-            onUnlike: { self.differencesChanged($0) },
-            onLocks: { self.locksChanged($0) },
-            onUnreadable: { device, error in
-                // Half of the shortest token finds the row. The log never contains a whole token.
-                let beginning = String(device.hex.prefix(DeviceToken.counts.lowerBound))
-                self.shared.log.write(.deviceUnreadable, ["device": beginning, "cause": error.message])
-            }
+            onNews: { self.log($0) }
         )
     }
 
@@ -95,56 +85,28 @@ struct DatabaseEngine: Sendable {
         return try StateExport.historyKey(self.database.sharedValue(StateExport.historyKeyName, orKeep: made))
     }
 
-    /// Reports why the database cannot be used for now; nil means that it can be used.
-    private func storeChanged(_ error: StoreError?) {
-        self.status.storeAbsent(error?.message)
-        if let error {
-            self.shared.log.write(.storeDetached, ["cause": error.message])
-        } else {
-            self.shared.log.write(.storeAttached, ["name": self.name])
-        }
-    }
-
-    /// Logs the locks of other sessions that delay devices.
-    private func locksChanged(_ locks: [DeviceLocks]) {
-        if locks.isEmpty { self.shared.log.write(.devicesUnlocked) }
-        for lock in locks {
-            self.shared.log.write(.devicesLocked, ["devices": "\(lock.deviceCount)", "session": lock.sessionAndQuery])
-        }
-    }
-
-    /// Logs the configuration keys that differ between gateways.
-    private func differencesChanged(_ keys: [String]) {
-        if keys.isEmpty {
-            self.shared.log.write(.configurationsAgree)
-        } else {
-            self.shared.log.write(.configurationsDiffer, ["keys": keys.joined(separator: ", ")])
-        }
-    }
-}
-
-/// A wakeup that the store signals when it has replies. An engine that is stopping waits for it.
-///
-/// The class is `@unchecked Sendable`: `monitor` guards `hasRung`.
-final class StoreWakeup: @unchecked Sendable {
-    private let monitor = Monitor()
-    private var hasRung = false
-
-    func signal() {
-        self.monitor.withLock {
-            self.hasRung = true
-            self.monitor.broadcast()
-        }
-    }
-
-    /// Waits for a signal since the previous call, at most `milliseconds`.
-    func wait(milliseconds: Int64) {
-        let end = SystemClock.monotonic + milliseconds
-        self.monitor.withLock {
-            while !self.hasRung {
-                guard self.monitor.wait(until: end) else { break }
+    /// Logs news of the engine. Also reports to the service manager why the database cannot be used.
+    private func log(_ news: ClusterEngine.News) {
+        let log = self.shared.log
+        switch news {
+        case .status(let error):
+            self.status.storeAbsent(error?.message)
+            if let error {
+                log.write(.storeDetached, ["cause": error.message])
+            } else {
+                log.write(.storeAttached, ["name": self.name])
             }
-            self.hasRung = false
+        case .differences([]): log.write(.configurationsAgree)
+        case .differences(let keys): log.write(.configurationsDiffer, ["keys": keys.joined(separator: ", ")])
+        case .locks([]): log.write(.devicesUnlocked)
+        case .locks(let locks):
+            for lock in locks {
+                log.write(.devicesLocked, ["devices": "\(lock.deviceCount)", "session": lock.sessionAndQuery])
+            }
+        case .unreadable(let device, let error):
+            // Half of the shortest token finds the row. The log never contains a whole token.
+            let beginning = String(device.hex.prefix(DeviceToken.counts.lowerBound))
+            log.write(.deviceUnreadable, ["device": beginning, "cause": error.message])
         }
     }
 }

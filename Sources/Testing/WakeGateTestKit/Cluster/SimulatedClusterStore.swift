@@ -38,6 +38,9 @@ package final class SimulatedClusterStore: ClusterStore {
     /// True if the process has ended.
     package private(set) var isDead = false
 
+    /// Called with the maximum duration of each wait for replies, in milliseconds.
+    package var onWait: (Int64) -> Void = { _ in }
+
     /// Creates a store and starts to attach it.
     package init(
         _ database: SimulatedDatabase,
@@ -83,6 +86,8 @@ package final class SimulatedClusterStore: ClusterStore {
         }
         self.database.settle()
     }
+
+    package func waitForReplies(milliseconds: Int64) { self.onWait(milliseconds) }
 
     package func stop() {
         self.kill(withMachine: false)

@@ -23,7 +23,6 @@ final class GatewaysRig {
             _ world: EngineWorld,
             transactionsMax: Int = 4,
             events: EventService = EventService(),
-            waitForStore: @escaping @Sendable (Int64) -> Void = { _ in },
             signal: @escaping @Sendable () -> Void = {}
         ) {
             let (loop, reports) = (self.loop, self.lockReports)
@@ -34,14 +33,18 @@ final class GatewaysRig {
                 report: GatewayReport(name: "gateway", version: "1"),
                 world: world,
                 store: self.store,
-                waitForStore: waitForStore,
                 output: GroupOutput(
                     mailboxes: PerOutput(loop),
                     history: DatabaseHistory(PerOutput(loop), database),
                     events: events
                 ),
-                onLocks: { locks in reports.all.withLock { $0.append(locks) } },
-                onUnreadable: { device, _ in reports.unreadable.withLock { $0.append(device) } }
+                onNews: { news in
+                    switch news {
+                    case .locks(let locks): reports.all.withLock { $0.append(locks) }
+                    case .unreadable(let device, _): reports.unreadable.withLock { $0.append(device) }
+                    case .status, .differences: break
+                    }
+                }
             )
         }
 
@@ -80,7 +83,9 @@ final class GatewaysRig {
         let world = EngineWorld(clock, seed: 1)
         database.follow = { clock.now.wall }
         self.gateways = (0..<count).map { _ in
-            Gateway(database, configuration, world) { milliseconds in clock.change { $0.pass(milliseconds) } }
+            let gateway = Gateway(database, configuration, world)
+            gateway.store.onWait = { milliseconds in clock.change { $0.pass(milliseconds) } }
+            return gateway
         }
         self.settle()
     }

@@ -22,12 +22,12 @@ final class ScriptedScene {
             report: GatewayReport(name: "gateway", version: "1"),
             world: EngineWorld(clock, seed: 1),
             store: self.store,
-            waitForStore: { milliseconds in clock.change { $0.pass(milliseconds) } },
             output: GroupOutput(
                 mailboxes: PerOutput(self.loop),
                 history: DatabaseHistory(PerOutput(self.loop), SimulatedDatabase(seed: 1, pace: .immediate))
             )
         )
+        self.store.onWait = { milliseconds in clock.change { $0.pass(milliseconds) } }
     }
 
     /// The reply to a load of devices that do not exist.
@@ -103,6 +103,10 @@ final class ScriptedClusterStore: ClusterStore {
     let transactionsMax = 4
     private(set) var requests: [ClusterRequest] = []
     var replies: [ClusterReply] = []
+    /// Called with the maximum duration of each wait for replies, in milliseconds.
+    var onWait: (Int64) -> Void = { _ in }
+
+    func waitForReplies(milliseconds: Int64) { self.onWait(milliseconds) }
 
     /// The transactions with commands that were begun.
     var loads: [TransactionNumber] { self.findLoads { !$0.tokens.isEmpty } }

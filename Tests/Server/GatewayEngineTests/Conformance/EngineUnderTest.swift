@@ -252,14 +252,16 @@ final class SharedUnderTest: EngineUnderTest {
         _ database: SimulatedDatabase,
         _ commitsOnCommand: Bool
     ) -> GatewaysRig.Gateway {
-        GatewaysRig.Gateway(
+        let gateway = GatewaysRig.Gateway(
             database,
             setting.configuration,
             setting.world,
             transactionsMax: commitsOnCommand ? 1 : 4,
-            events: setting.events,
-            waitForStore: Waiting(database).body
+            events: setting.events
         )
+        // While a stopping engine waits for its store, the commits that wait for the test complete.
+        gateway.store.onWait = { _ in database.letCommitsGo() }
+        return gateway
     }
 
     var engine: any GatewayEngine { self.gateway.engine }
@@ -283,17 +285,6 @@ final class SharedUnderTest: EngineUnderTest {
             self.commit()
         }
     }
-}
-
-/// Completes the commits that wait for the test while a stopping engine waits for its store.
-///
-/// The class is `@unchecked Sendable`, because one thread uses it at a time.
-private final class Waiting: @unchecked Sendable {
-    private let database: SimulatedDatabase
-
-    init(_ database: SimulatedDatabase) { self.database = database }
-
-    var body: @Sendable (Int64) -> Void { { _ in self.database.letCommitsGo() } }
 }
 
 /// A history in memory that reads the events from a simulated database at each request, and finds its devices there.

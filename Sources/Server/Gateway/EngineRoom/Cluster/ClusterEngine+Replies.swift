@@ -70,7 +70,7 @@ extension ClusterEngine {
         self.adopt(attachment)
         // Due devices wait for the view, which is the reply to a report.
         self.tickAt = self.clock.boot
-        self.onStatus(nil)
+        self.onNews(.status(nil))
     }
 
     /// Ends all wakes on this gateway's streams. They belong to its previous number, and are recorded as lost.
@@ -128,7 +128,7 @@ extension ClusterEngine {
         self.tableLockedSince = nil
         self.conditionsChanged = ChangedDevices()
         self.areRefusalsDue = false
-        self.onStatus(error)
+        self.onNews(.status(error))
     }
 
     /// Refuses all requests that have not begun.
@@ -432,7 +432,7 @@ extension ClusterEngine {
         for (topic, _) in view.ready { self.receivedReady(topic) }
         if let moment = view.nextDue { self.due.note(moment) }
         let differences = self.remote.status?.differences ?? []
-        if differences != before { self.onUnlike(differences) }
+        if differences != before { self.onNews(.differences(differences)) }
     }
 
     /// Refuses all requests that wait for topics, because the topics cannot be created.

@@ -58,9 +58,7 @@ extension ClusterEngine {
         let (rejections, times) = (self.records.rejections, self.engine.times)
         self.engine.beginSharedStep(now: loaded.now, deviceCount: self.members.deviceCount)
         self.begin(transaction, loaded)
-        let conditions = self.conditions(transaction.commands)
         self.perform(transaction.commands, workspace)
-        self.noteConditions(conditions, transaction)
         transaction.step.refused = self.records.rejections.since(rejections)
         transaction.step.times = (times, self.engine.times)
         return self.take(transaction)
@@ -89,7 +87,7 @@ extension ClusterEngine {
     private func noteUnreadable(_ device: DeviceToken, _ error: StoreError) {
         guard self.remote.unreadable.count < Self.unreadableMax || self.remote.unreadable[device] != nil else { return }
         let isNew = self.remote.unreadable.updateValue(self.clock.boot, forKey: device) == nil
-        if isNew { self.onUnreadable(device, error) }
+        if isNew { self.onNews(.unreadable(device, error)) }
     }
 
     /// Refuses the commands of devices whose rows cannot be read. The transaction continues without them.
@@ -195,6 +193,7 @@ extension ClusterEngine {
         for index in writes.devices.indices where writes.devices[index].hasNews {
             self.note(writes.devices[index], &transaction.step)
         }
+        self.noteConditions(writes, &transaction.step)
         let isUnchanged =
             writes.devices.isEmpty && writes.counts.isEmpty && writes.events.isEmpty && writes.rejections.isEmpty
         return isUnchanged && !transaction.needsCommit ? .unchanged : .changed(writes)
@@ -211,31 +210,19 @@ extension ClusterEngine {
         if case .at(let moment?) = change.due { step.due.append(moment) }
     }
 
-    /// Returns the current conditions of the devices whose conditions the commands may change. New devices have the
-    /// defaults.
-    private func conditions(_ commands: [QueuedCommand]) -> [(device: DeviceToken, conditions: Conditions)] {
-        var conditions: [(device: DeviceToken, conditions: Conditions)] = []
-        var seen: Set<DeviceToken> = []
-        for command in commands {
-            guard case .request(let request) = command.work, case .row(.device(let token)) = request.work.rows,
-                seen.insert(token).inserted
-            else { continue }
-            let before = self.engine.find(token).map { self.engine.conditions(of: $0) } ?? Conditions()
-            conditions.append((token, before))
+    /// Records the devices whose conditions have changed, according to the events of the step.
+    private func noteConditions(_ writes: ClusterWrites, _ step: inout ClusterTransaction.Step) {
+        let places = writes.events.indices.filter {
+            writes.events[$0].kind == .conditions && writes.events[$0].changed != ConditionsReport()
         }
-        return conditions
-    }
-
-    /// Records the devices whose conditions differ from `before`.
-    private func noteConditions(
-        _ before: [(device: DeviceToken, conditions: Conditions)],
-        _ transaction: ClusterTransaction
-    ) {
-        for (token, conditions) in before {
-            guard let device = self.engine.find(token), self.engine.identity(device).isRegistered,
-                self.engine.conditions(of: device) != conditions
-            else { continue }
-            transaction.step.conditions.append((token, self.engine.topic(of: device)))
+        guard !places.isEmpty else { return }
+        let changed = Set(places.map { writes.events[$0].device })
+        for row in writes.devices
+        where changed.contains(HistoryEvent.device(of: row.device.token, self.engine.historyKey)) {
+            guard let device = self.engine.find(row.device.token), self.engine.identity(device).isRegistered else {
+                continue
+            }
+            step.conditions.append((row.device.token, row.topic))
         }
     }
 

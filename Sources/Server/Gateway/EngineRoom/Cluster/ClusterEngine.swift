@@ -29,15 +29,19 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     private let live: LiveService
     private let world: EngineWorld
     private let times: SharedCommitTimes
-    private let waitForStore: @Sendable (Int64) -> Void
-    /// Called with the reason when nothing can be stored for now, and with nil when storing is possible again.
-    let onStatus: @Sendable (StoreError?) -> Void
-    /// Called with the names of the configuration keys that differ between gateways, when this list changes.
-    let onUnlike: @Sendable ([String]) -> Void
-    /// Called with the locks of other sessions that delay devices, when the locks must be logged.
-    private let onLocks: @Sendable ([DeviceLocks]) -> Void
-    /// Called with a device whose row cannot be read, and the cause.
-    let onUnreadable: @Sendable (DeviceToken, StoreError) -> Void
+    let onNews: @Sendable (News) -> Void
+
+    /// A change that operators must learn about.
+    package enum News {
+        /// The reason why nothing can be stored for now; nil if storing is possible again.
+        case status(StoreError?)
+        /// The names of the configuration keys that differ between gateways.
+        case differences([String])
+        /// The locks of other sessions that delay devices, when they must be logged.
+        case locks([DeviceLocks])
+        /// A device whose row cannot be read, and the cause.
+        case unreadable(DeviceToken, StoreError)
+    }
 
     var clock: ClusterClock
     /// The failure because of which no transaction can begin; nil while the store is attached.
@@ -108,15 +112,8 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     /// - `report`: the report of this gateway, without its workers and the settings that must be equal.
     /// - `world`: the clocks and the random numbers.
     /// - `store`: the store, which wakes the engine's thread when it has replies.
-    /// - `waitForStore`: waits until the store wakes the thread, at most the given number of milliseconds. A stop uses
-    ///   it to wait for commits.
     /// - `output`: receives the effects for the loops and the requests to the history.
-    /// - `onStatus`: called with the reason when nothing can be stored for now, and with nil when storing is possible
-    ///   again.
-    /// - `onUnlike`: called with the names of the configuration keys that differ between gateways, when this list
-    ///   changes.
-    /// - `onLocks`: called with the locks of other sessions that delay devices, when the locks must be logged.
-    /// - `onUnreadable`: called with a device whose row cannot be read, and the cause.
+    /// - `onNews`: called with each change that operators must learn about.
     package init(
         configuration: EngineConfiguration,
         historyKey: HashKey,
@@ -125,14 +122,10 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         world: EngineWorld = .system,
         wakeBytesPerStreamMax: Int = GatewayLimits().wakeBytesPerStreamMax,
         store: any ClusterStore,
-        waitForStore: @escaping @Sendable (Int64) -> Void,
         output: GroupOutput,
         limits: LimitCounts = LimitCounts(),
         live: LiveService = LiveService(),
-        onStatus: @escaping @Sendable (StoreError?) -> Void = { _ in },
-        onUnlike: @escaping @Sendable ([String]) -> Void = { _ in },
-        onLocks: @escaping @Sendable ([DeviceLocks]) -> Void = { _ in },
-        onUnreadable: @escaping @Sendable (DeviceToken, StoreError) -> Void = { _, _ in }
+        onNews: @escaping @Sendable (News) -> Void = { _ in }
     ) {
         let clock = ClusterClock(world)
         let engine = DeviceEngine(
@@ -151,11 +144,7 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
         self.workers = workers
         self.live = live
         self.world = world
-        self.waitForStore = waitForStore
-        self.onStatus = onStatus
-        self.onUnlike = onUnlike
-        self.onLocks = onLocks
-        self.onUnreadable = onUnreadable
+        self.onNews = onNews
         self.clock = clock
         self.members = Membership(report)
         self.members.configured(configuration)
@@ -242,7 +231,7 @@ extension ClusterEngine {
             self.beatAtFinish()
             _ = self.turn()
             self.publish()
-            if !self.isIdle { self.waitForStore(50) }
+            if !self.isIdle { self.store.waitForReplies(milliseconds: 50) }
         }
         // A commit confirmed during the last wait must be answered, not refused.
         self.takeReplies()
@@ -320,7 +309,7 @@ extension ClusterEngine {
             self.isSilent ? Self.silence : self.refusals.cause(boot: self.clock.boot, after: Self.silenceMax)
         guard trouble?.message != self.trouble?.message else { return }
         self.trouble = trouble
-        self.onStatus(trouble)
+        self.onNews(.status(trouble))
     }
 
     /// Records that a commit was confirmed.
@@ -343,7 +332,7 @@ extension ClusterEngine {
         self.queue.forgetUnusedLocks(before: self.clock.boot - DeviceLocks.memory)
         let holders = self.queue.locked.holders(before: self.clock.boot - DeviceLocks.delay)
         self.remote.locks = DeviceLocks.report(holders)
-        if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onLocks(self.remote.locks) }
+        if self.lockLog.isDue(Set(holders.keys), at: self.clock.boot) { self.onNews(.locks(self.remote.locks)) }
     }
 
     /// Takes the sample of this second when it is due and the counts of all gateways are known.
