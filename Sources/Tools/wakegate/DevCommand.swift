@@ -21,8 +21,7 @@ extension CommandDefinition {
             OptionDefinition("--quiet", "do not print events: pushes, refusals, wakes and results"),
         ],
         example: "wakegate dev --set policy.launchInterval=60",
-        notes: [
-            """
+        notes: """
             It listens on loopback only, unless --network names other machines that may connect, such as the containers
             of 172.17.0.0/16; all other machines are refused. It does not authenticate clients, and registers devices at
             their first push. The state folder (default ./.wakegate) keeps the authority, the certificates and all
@@ -30,16 +29,14 @@ extension CommandDefinition {
             started.
             With --set tls.clientCA=.wakegate/ca.pem providers must present a certificate, such as the generated
             provider.pem (--cert .wakegate/provider.pem); worker.pem is for workers.
-            """,
-            """
+
             When it is ready, it writes one line to standard output:
               {"ready": true, "edge": "127.0.0.1:2197", "admin": "127.0.0.1:9197", "plain": null}
             It prints events to standard error, one per line, as `wakegate events` does. If there are too many to print,
             it prints the number of omitted ones. --quiet prints none.
             After SIGTERM, SIGINT or SIGHUP it waits for wakes in flight, for at most drainTimeout seconds, and stops.
             `wakegate reload` makes it reread the files that --set names, such as certificates.
-            """,
-            """
+
             A fault rule names a group of pushes, a choice of these, and the effect on them:
               { rules: [ { when: { topic: "com.example.app", every: 10 }, then: { reason: "ServiceUnavailable" } } ] }
               when  token, topic, keyID, pushType, priority; nth, first, from, to, every, probability, seed; per
@@ -47,7 +44,6 @@ extension CommandDefinition {
                     with any of them, or alone: delay, streamLimit, streamWindow
             `wakegate faults` shows and changes the rules of a running gateway.
             """,
-        ],
         run: DevCommand.run
     )
 }

@@ -16,16 +16,14 @@ extension CommandDefinition {
             ),
         ],
         example: "wakegate import --config /etc/wakegate/wakegate.json5 --from /var/lib/wakegate",
-        notes: [
-            """
+        notes: """
             Devices, waiting pushes, background tasks, budgets, counters and policy versions are moved into the
             database, which must have none of the state's topics. Then the delivery log is moved; you can start gateways
             when the first line about it appears. Wakes in flight are lost as at a restart. An interrupted import
             resumes when you run it again; a state can be moved once. The state folder does not change: token.key,
             token.revoked and certificates remain in use; copy them to every other gateway. Never start a gateway with
             store: "sqlite" on it again.
-            """
-        ],
+            """,
         run: ImportCommand.run
     )
 }

@@ -24,18 +24,16 @@ extension CommandDefinition {
         ] + folderOptions,
         example:
             "wakegate key add AuthKey_ABC123DEFG.p8 --team DEF123GHIJ --key-id ABC123DEFG --keys /etc/wakegate/keys",
-        notes: [
-            """
+        notes: """
             Only the public key of FILE is stored, in DIR/ID.pem: a line "Team: TEAM", a line "Topic: TOPIC" for each
             topic, a line "Environment: NAME" if given, an empty line, and the key. A topic includes the app's other
             topics, such as TOPIC.voip.
-            """,
-            """
+
             With --environment, a gateway whose `environment` is the other one answers the key's tokens with 403
             BadEnvironmentKeyIdInToken. A gateway without `environment` accepts every key.
+
+            A running gateway with providerKeys accepts a new key, and refuses a removed one, at once.
             """,
-            "A running gateway with providerKeys accepts a new key, and refuses a removed one, at once.",
-        ],
         run: KeyCommands.add
     )
 
@@ -44,7 +42,7 @@ extension CommandDefinition {
         "list the keys of the providers that may push",
         options: folderOptions,
         example: "wakegate key list --keys /etc/wakegate/keys",
-        notes: ["The exit status is 1 if a file in the folder has no key."],
+        notes: "The exit status is 1 if a file in the folder has no key.",
         run: KeyCommands.list
     )
 

@@ -14,30 +14,26 @@ extension CommandDefinition {
             OptionDefinition("--check", "check the configuration, print every fault, and exit"),
         ] + OptionDefinition.server,
         example: "wakegate serve --config /etc/wakegate/wakegate.json5 --check",
-        notes: [
-            KeyManual.page("common keys of the configuration, for FILE and --set", KeyManual.all.filter(\.isCommon))
-                + "\n`wakegate serve --help keys` shows all keys but the limits, and `wakegate serve --help limits` "
-                + "the limits.",
-            """
+        notes: """
+            \(KeyManual.page("common keys of the configuration, for FILE and --set", KeyManual.all.filter(\.isCommon)))
+            `wakegate serve --help keys` shows all keys but the limits, and `wakegate serve --help limits` the limits.
+
             Workers must authenticate with bearer tokens (`wakegate token issue`) as soon as the state folder has a
             token.key, and on addresses other than loopback always. Operators must authenticate only on such addresses;
             there the admin listener needs insecure: true. Providers must authenticate if providerKeys or tls.clientCA
             is set. A client certificate of tls.clientCA identifies a provider or, with OU=worker in its subject, a
             worker.
-            """,
-            """
+
             After SIGTERM or SIGINT it waits for wakes in flight, for at most drainTimeout seconds, and stops. SIGHUP,
             like `wakegate reload`, rereads FILE and applies it as a whole or not at all; --set and the options of the
             command line still override it. --check reports all faults that a start or a reload would report, including
             those of the database in `store`, a store of a newer version, and ports in use, except for those of a
             gateway that runs on the state folder. It changes nothing.
-            """,
-            """
+
             As a systemd service (Type=notify) it reports its readiness, its state and that it is alive (WatchdogSec=).
             Listening sockets that systemd passes replace the addresses of a listener: FileDescriptorName= is edge,
             admin or plain.
             """,
-        ],
         helpPages: [
             "keys": KeyManual.page(
                 "keys of the configuration, for FILE and --set",

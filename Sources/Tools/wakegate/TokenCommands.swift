@@ -29,26 +29,22 @@ extension CommandDefinition {
             OptionDefinition("--expires TIME", "its lifetime, such as 12h; default: \(TokenLifetime.standard)"),
         ] + folderOptions,
         example: "wakegate token issue --role worker --topic com.example.app --state /var/lib/wakegate",
-        notes: [
-            """
+        notes: """
             The token is printed to standard output. Its id, which `wakegate token revoke` needs, is printed to standard
             error. All tokens are signed with token.key in the state folder, which the first token creates (mode 0600).
-            """,
-            """
+
             After the first token is issued, even one for an operator, `wakegate serve` requires every worker to
             authenticate; on addresses other than loopback it always does. It requires operators to authenticate on
             addresses other than loopback. `wakegate dev` requires neither. A running gateway needs no restart. Removing
             or replacing token.key invalidates every token. A gateway that has required tokens does not start without
             token.key, unless tls.clientCA or unaskedWorkers is set.
-            """,
-            """
+
             A worker's token permits subscribing, reporting results and conditions, registering and removing devices,
             requesting background tasks, and reporting finished transfers, in its topics. An operator's token permits
             this and the admin API. An operator's token with --topic shows nothing of other topics, and of a device only
             the events since its last registration. It is refused for everything that concerns all topics, such as
             totals and backups.
             """,
-        ],
         run: TokenCommands.issue
     )
 
@@ -57,12 +53,10 @@ extension CommandDefinition {
         "list the issued bearer tokens, with their last use",
         options: [OptionDefinition("--json", "as JSON")] + folderOptions,
         example: "wakegate token list --state /var/lib/wakegate",
-        notes: [
-            """
+        notes: """
             The tokens themselves are not stored. A running gateway records the last use of a token to the minute,
             within one or two seconds; an open stream counts as use. Each state folder has its own list.
-            """
-        ],
+            """,
         run: TokenListCommand.run
     )
 
@@ -75,12 +69,10 @@ extension CommandDefinition {
         ]
             + folderOptions,
         example: "wakegate token revoke 0123456789abcdef0123456789abcdef --state /var/lib/wakegate",
-        notes: [
-            """
+        notes: """
             The id is added to token.revoked in the state folder. A running gateway refuses the token from the next
             request on, and ends its open streams within one or two seconds.
-            """
-        ],
+            """,
         run: TokenCommands.revoke
     )
 }

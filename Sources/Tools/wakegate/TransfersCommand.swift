@@ -36,22 +36,20 @@ extension CommandDefinition {
             .set("set any key of the configuration, such as limits.running=8", AgentKey.all.map(\.name)),
         ],
         example: "wakegate transfers --state ./transfers --listen unix:/run/user/1000/transfers.sock --check",
-        notes: [
-            "keys of the configuration, for FILE and --set:\n"
-                + AgentKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }.joined(separator: "\n"),
-            """
+        notes: """
+            keys of the configuration, for FILE and --set:
+            \(AgentKey.all.map { "  \($0.name): \($0.summary)\n      \($0.requirement)" }.joined(separator: "\n"))
+
             An agent serves one user: its socket has mode 0600, and callers of other users except root are refused. It
             reads and writes files with the rights of its user. When the last transfer of a session has ended and no
             client follows its events, the agent requests a wake of the session's device until the gateway answers.
             While the app is force-quit on that device, the session's transfers wait, unless the session has
             continuesAfterForceQuit.
-            """,
-            """
+
             SIGTERM or SIGINT stops it within seconds. It keeps received bytes, and resumes the transfers at the next
             start. As a systemd service (Type=notify) it reports its readiness and that it is alive (WatchdogSec=); a
             listening socket that systemd passes replaces --listen.
             """,
-        ],
         run: TransfersCommand.run
     )
 }

@@ -15,13 +15,12 @@ extension CommandDefinition {
         ] + OptionDefinition.client.filter { !["--gateway", "--context"].contains($0.name) },
         example:
             "wakegate context add staging --gateway https://staging.example.com:2197 --ca ca.pem --token-file token",
-        notes: [
-            """
+        notes: """
             Contexts are stored in wakegate/contexts.json in $XDG_CONFIG_HOME, or in ~/.config, with mode 0600. An
             existing context with this name is replaced. Files are stored as absolute paths, and read at each use.
+
+            \(OptionDefinition.precedence)
             """,
-            OptionDefinition.precedence,
-        ],
         run: ContextCommands.add
     )
 
@@ -30,7 +29,7 @@ extension CommandDefinition {
         "use a context for all following commands, or none",
         arguments: [ArgumentDefinition("NAME", "the context; without it, no context is used", count: 0...1)],
         example: "wakegate context use staging",
-        notes: [OptionDefinition.precedence],
+        notes: OptionDefinition.precedence,
         run: ContextCommands.use
     )
 

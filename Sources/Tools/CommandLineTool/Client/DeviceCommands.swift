@@ -44,8 +44,7 @@ extension CommandDefinition {
         example:
             "wakegate device conditions 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
             + " batteryLevel=0.1 charging=true",
-        notes: [
-            """
+        notes: """
             conditions:
               appState           background, active or forceQuit
               backgroundRefresh  available, denied or restricted
@@ -55,8 +54,7 @@ extension CommandDefinition {
               thermalState       nominal, fair, serious or critical
               memoryPressure     normal, warning or critical
               network            true or false
-            """
-        ],
+            """,
         run: DeviceCommands.conditions
     )
 }
@@ -325,16 +323,14 @@ extension CommandDefinition {
             OptionDefinition("--json", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.client,
         example: "wakegate device list --topic com.example.app --hold battery",
-        notes: [
-            """
+        notes: """
             states:
               pending   a push waits for its time
               inFlight  a wake is in flight
               held      a push waits under a hold, possibly behind a wake in flight; `wakegate stats` counts these
                         devices, and `wakegate stats --device TOKEN` prints the reason
               idle      no push waits and no wake is in flight
-            """
-        ],
+            """,
         run: DeviceListCommand.list
     )
 }
@@ -387,13 +383,11 @@ extension CommandDefinition {
             OptionDefinition("--name NAME", "the name of this subscription at the gateway; default: device watch"),
         ] + OptionDefinition.client,
         example: "wakegate device watch --topic com.example.app",
-        notes: [
-            """
+        notes: """
             It subscribes on the gateway's edge like a worker, but only to conditions, not to wakes. Each line has the
             device and all of its conditions. If the connection ends, the command subscribes again; changes in the
             meantime are not printed. After SIGINT or SIGTERM it exits with status 0.
-            """
-        ],
+            """,
         run: DeviceWatchCommand.run
     )
 }

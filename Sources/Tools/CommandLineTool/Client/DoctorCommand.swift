@@ -11,14 +11,12 @@ extension CommandDefinition {
         ],
         options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate doctor 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe com.example.refresh",
-        notes: [
-            """
+        notes: """
             It reports the result of a push of priority 5 that would arrive now, or of the request of TASK: the waiting
             or running one, or else an app refresh. Below each failed check it prints the command that fixes the
             problem, if there is one. The exit status is 1 if anything other than time prevents the launch, including a
             missing worker, and 0 otherwise.
-            """
-        ],
+            """,
         run: DoctorCommand.run
     )
 }

@@ -23,14 +23,12 @@ extension CommandDefinition {
             OptionDefinition("--json", "print each event unchanged, one JSON object per line"),
         ] + OptionDefinition.client,
         example: "wakegate events --topic com.example.app --outcome refused",
-        notes: [
-            """
+        notes: """
             It prints events from now on. If the connection ends, the command follows again as soon as the gateway is
             back; events in the meantime are not printed. If it reads too slowly, it prints the number of missed events.
             After SIGINT or SIGTERM it exits with status 0. For earlier events, `wakegate device events TOKEN` lists all
             events of a device, `wakegate stats --device TOKEN` the last 32, and `wakegate push list` lists pushes.
-            """
-        ],
+            """,
         run: EventsCommand.run
     )
 }

@@ -8,13 +8,11 @@ extension CommandDefinition {
         "check whether the running gateway accepts pushes",
         options: OptionDefinition.client,
         example: "wakegate health",
-        notes: [
-            """
+        notes: """
             It requests GET /readyz from the admin listener, and prints the answer. The exit status is 0 if the gateway
             accepts pushes. It is 1 if the gateway does not, for example while it drains or cannot store, or if no
             answer arrives in 4 seconds.
-            """
-        ],
+            """,
         run: { parsed throws(CommandFailure) in
             let location = try GatewayLocation(parsed, side: .admin)
             var request = location.request("GET", "/readyz")
@@ -37,15 +35,13 @@ extension CommandDefinition {
         arguments: [ArgumentDefinition("NAME", "the backup's name: letters, digits, '.', '_' and '-', at most 64")],
         options: OptionDefinition.client,
         example: "wakegate backup before-upgrade",
-        notes: [
-            """
+        notes: """
             The backup is a state folder in `backups` of the gateway's state folder. When it is complete, its path is
             printed to standard output. `wakegate serve --state COPY` starts on it. It contains devices, pushes and
             counters, token.key, token.revoked, token.issued and history.key, but not the delivery log, certificates or
             the configuration. A large state takes time: the command waits as long as the gateway answers other
             requests.
-            """
-        ],
+            """,
         run: BackupCommand.run
     )
 }
@@ -101,15 +97,13 @@ extension CommandDefinition {
         "make the running gateway reload its configuration",
         options: [OptionDefinition("--json", "print the gateway's answer unchanged")] + OptionDefinition.client,
         example: "wakegate reload",
-        notes: [
-            """
+        notes: """
             The file takes effect as a whole or not at all. A reload ends only connections whose client certificate the
             new files do not accept. Every changed key is printed with its old and its new value. The keys that need a
             restart are named, and keep their values until then.
             If the file has faults, all of them are printed, the old configuration stays in effect, and the exit status
             is 1.
-            """
-        ],
+            """,
         run: ReloadCommand.run
     )
 }
@@ -171,7 +165,7 @@ extension CommandDefinition {
         arguments: [topicName],
         options: OptionDefinition.client,
         example: "wakegate topic pause com.example.app",
-        notes: ["Wakes in flight continue. `wakegate device launch` still launches a single device, for a test."],
+        notes: "Wakes in flight continue. `wakegate device launch` still launches a single device, for a test.",
         run: TopicCommands.pausing(true)
     )
 
@@ -233,9 +227,9 @@ extension CommandDefinition {
         arguments: [ArgumentDefinition("FILE", "the rules in JSON5, as for `wakegate dev --faults`")],
         options: OptionDefinition.client,
         example: "wakegate faults set faults.json5",
-        notes: [
-            "Ends the old rules' effects on provider tokens and stream limits. `wakegate dev --help` has an example."
-        ],
+        notes: """
+            Ends the old rules' effects on provider tokens and stream limits. `wakegate dev --help` has an example.
+            """,
         run: FaultCommands.set
     )
 

@@ -14,22 +14,19 @@ extension CommandDefinition {
             example:
                 "wakegate push 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe"
                 + " --topic com.example.app --priority 10",
-            notes: [
-                """
+            notes: """
                 The exit status is 0 if every push causes a wake, now or later (launched, scheduled, coalesced), 1 if
                 one was refused, and 2 if all were accepted but one causes no wake (no-wake, discarded). With --wait,
                 the outcome of the push decides: 0 if it, or the push into which it was coalesced, was completed, 2 if
                 it was discarded or causes no wake, and 1 if it was refused or has not ended in time. Standard error
                 explains what to do about an answer. A payload that is not a JSON object is not sent; the exit status is
                 then 64.
-                """,
-                """
+
                 --wait reads the delivery log, GET /v1/pushes/<apns-id> of the admin listener:
                   {"apnsID", "state", "into", "reason", "receivedAt", "events": [{"at", "event", "detail", "other"}]}
                   state  pending, inFlight, completed, coalesced (into), discarded (reason), noWake
                   event  received, absorbed (other), launched, result, coalesced (other), discarded
                 """,
-            ],
             run: { parsed throws(CommandFailure) in try PushCommand.run(parsed, signES256) }
         )
     }
@@ -200,8 +197,7 @@ extension CommandDefinition {
             OptionDefinition("--json", "print the gateway's answers unchanged, one page per line"),
         ] + OptionDefinition.period + OptionDefinition.client,
         example: "wakegate push list --topic com.example.app --outcome expired,lost --since 24h",
-        notes: [
-            """
+        notes: """
             outcomes:
               pending    the push waits
               inFlight   its wake is in flight
@@ -211,8 +207,7 @@ extension CommandDefinition {
               \(PushListCommand.discarded.joined(separator: ", "))   it was discarded for this reason
               discarded  any of these reasons
               lost       a wake of it was lost, whatever its outcome
-            """
-        ],
+            """,
         run: PushListCommand.list
     )
 }

@@ -13,14 +13,12 @@ extension CommandDefinition {
             OptionDefinition("--json", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate what-if --topic com.example.app --set policy.launchInterval=10m",
-        notes: [
-            """
+        notes: """
             The columns are the record, a replay under the active policy, and a replay with the parameters of --set.
             Each push counts once: completed, coalesced, discarded or waiting. Its wait ends with its first launch or
             its discard; a push that still waits has waited until now. Tasks count in the same way. No device changes.
             For a topic, up to 10,000 devices are replayed; the first line has their number.
-            """
-        ],
+            """,
         run: WhatIfCommand.run
     )
 }

@@ -14,8 +14,8 @@ package struct CommandDefinition: Sendable {
     package let options: [OptionDefinition]
     /// A complete command line.
     package let example: String
-    /// Further paragraphs of the help.
-    package let notes: [String]
+    /// Further paragraphs of the help, separated by empty lines; empty for none.
+    package let notes: String
     /// Further pages of the help, each by the word that shows it if it follows `--help`.
     package let helpPages: [String: String]
     package let run: Run
@@ -27,7 +27,7 @@ package struct CommandDefinition: Sendable {
         trailing: String? = nil,
         options: [OptionDefinition] = [],
         example: String,
-        notes: [String] = [],
+        notes: String = "",
         helpPages: [String: String] = [:],
         run: @escaping Run
     ) {

@@ -44,7 +44,7 @@ package enum HelpText {
         if !command.options.isEmpty {
             parts.append("options:\n\(self.table(command.options.map { ($0.usage, $0.markedHelp) }))\n")
         }
-        parts += command.notes.map { "\($0)\n" }
+        if !command.notes.isEmpty { parts.append("\(command.notes)\n") }
         parts.append("example:\n  \(command.example)\n")
         return parts.joined(separator: "\n")
     }

@@ -121,9 +121,9 @@ extension ManualPage {
         }
         page.paragraphs("The options:")
         page.list(command.completedOptions.map { (MdocText.flag($0), "\($0.markedHelp).") })
-        for note in command.notes {
+        for note in command.notes.split(separator: "\n\n") {
             page.raw(".Pp")
-            page.paragraphs(note)
+            page.paragraphs(String(note))
         }
         Self.exitStatus(in: &page)
         page.raw(".Sh EXAMPLES")

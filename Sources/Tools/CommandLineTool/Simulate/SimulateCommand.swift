@@ -12,9 +12,9 @@ extension CommandDefinition {
             .policy("set a policy parameter, such as policy.launchInterval=600; overrides the trace")
         ],
         example: #"echo '{"t": 0, "device": "a", "push": {"apnsID": "p1", "priority": 5}}' | wakegate simulate -"#,
-        notes: [
-            "Each launch, result and discard is one JSON line on standard output; the last line is a summary."
-        ],
+        notes: """
+            Each launch, result and discard is one JSON line on standard output; the last line is a summary.
+            """,
         run: SimulateCommand.run
     )
 }

@@ -21,13 +21,11 @@ extension CommandDefinition {
             OptionDefinition("--history DAYS", "days of the delivery log; default: 7", value: .integer(0...3650)),
         ],
         example: "wakegate size --devices 10000000 --rate 5000",
-        notes: [
-            """
+        notes: """
             For gateways that share a PostgreSQL database. The estimate is based on measurements; the article "Sizing a
             cluster" explains each line. The plan keeps cores half busy and a third of each disk free. No gateway is
             contacted.
-            """
-        ],
+            """,
         run: { parsed throws(CommandFailure) in
             var load = ClusterSize.Load(
                 devices: Double(parsed.integer("--devices") ?? 0),

@@ -15,13 +15,11 @@ extension CommandDefinition {
         ] + OptionDefinition.period + OptionDefinition.client,
         example:
             "wakegate device events 0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe0badcafe --since 24h",
-        notes: [
-            """
+        notes: """
             It lists all events of the device in the delivery log. `wakegate stats --device TOKEN` explains its state
             and has the last 32 events. For the hour before 03:00: --since 2026-11-28T02:00:00Z --until
             2026-11-28T03:00:00Z.
-            """
-        ],
+            """,
         run: DeviceEventsCommand.run
     )
 }

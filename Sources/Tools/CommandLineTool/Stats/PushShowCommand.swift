@@ -11,12 +11,10 @@ extension CommandDefinition {
             OptionDefinition("--json", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate push show 9a96d8fb-4351-8e93-6f91-0f7f9be3cc0f",
-        notes: [
-            """
+        notes: """
             The push is read from the delivery log, GET /v1/pushes/<apns-id> of the admin listener. The device and the
             topic are missing if the device was removed, and the priority if the log does not have it.
-            """
-        ],
+            """,
         run: PushShowCommand.run
     )
 }

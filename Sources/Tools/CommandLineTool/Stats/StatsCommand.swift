@@ -15,16 +15,13 @@ extension CommandDefinition {
             OptionDefinition("--watch", "update the output in place; without a terminal, print a line per second"),
         ] + OptionDefinition.client,
         example: "wakegate stats --topic com.example.app --since 1h",
-        notes: [
-            """
+        notes: """
             The output also has the durations of wakes in the last 30 to 60 minutes, the slowest workers first. Counts
             of a period start again with the gateway; the line `since` has their start.
-            """,
-            """
+
             --watch redraws in place, follows the terminal's size, and continues when the gateway comes back; q or
             Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
             """,
-        ],
         run: StatsCommand.run
     )
 }

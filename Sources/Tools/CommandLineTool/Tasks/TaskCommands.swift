@@ -185,13 +185,11 @@ extension CommandDefinition {
         ] + OptionDefinition.client,
         example:
             "wakegate task submit \(exampleToken) com.example.app.refresh --kind appRefresh --earliest-begin 15m",
-        notes: [
-            """
+        notes: """
             The gateway stores the request and launches it once. A waiting request with the same identifier is replaced.
             The key topics.<topic>.tasks of the configuration names the identifiers that a topic may use; `wakegate dev`
             permits every one. The request launches on a worker that names it: `wakegate worker --task ID`.
-            """,
-            """
+
             With --wait, the terminal shows a progress bar. Without a terminal, each new step is printed on a line; with
             --json, one object is printed at the end. Control-C or SIGTERM cancels the task, and the command exits when
             the task has ended; a second one exits at once, with 130. If the connection to the gateway ends, the command
@@ -200,7 +198,6 @@ extension CommandDefinition {
             app was force-quit. It is 7 if the task did not finish, because another one with its identifier replaced it
             or it was dropped, and 1 if it was not submitted or its outcome is unknown.
             """,
-        ],
         run: TaskCommands.submit
     )
 
@@ -226,14 +223,13 @@ extension CommandDefinition {
             json,
         ] + OptionDefinition.client,
         example: "wakegate task list --topic com.example.app --state waiting",
-        notes: [
-            "Without DEVICE it lists at most 1000 tasks.",
-            """
+        notes: """
+            Without DEVICE it lists at most 1000 tasks.
+
             --watch draws a bar for each running continued task, with its rate and the remaining time; a task without
             progress for 15 seconds is stalled. It follows the terminal's size, and continues when the gateway comes
             back; q or Control-C ends it. NO_COLOR=1 removes the colors. With --json each answer is one line.
             """,
-        ],
         run: TaskCommands.list
     )
 
@@ -243,12 +239,10 @@ extension CommandDefinition {
         arguments: [device, ArgumentDefinition("ID", "the task's identifier", count: 0...1)],
         options: [OptionDefinition("--all", "every task of the device")] + OptionDefinition.client,
         example: "wakegate task cancel \(exampleToken) com.example.app.refresh",
-        notes: [
-            """
+        notes: """
             A waiting task is dropped, and a running continued task ends. A running app refresh or processing task
             continues; `wakegate task expire` ends it.
-            """
-        ],
+            """,
         run: TaskCommands.cancel
     )
 
@@ -279,7 +273,7 @@ extension CommandDefinition {
             OptionDefinition("--id ID", "an id of this report; a repetition with the same id counts once"),
         ] + OptionDefinition.client,
         example: "wakegate task finished \(exampleToken) com.example.app.downloads --count 3",
-        notes: ["The wake goes to a worker that names the session: `wakegate worker --session SESSION`."],
+        notes: "The wake goes to a worker that names the session: `wakegate worker --session SESSION`.",
         run: TaskCommands.finished
     )
 }

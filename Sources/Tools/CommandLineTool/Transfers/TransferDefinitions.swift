@@ -40,14 +40,14 @@ extension CommandDefinition {
             json, agent,
         ],
         example: "wakegate transfer add \(exampleSession) https://example.com/film.mp4 --to film.mp4",
-        notes: [
-            """
+        notes: """
             The command prints the transfer's name as soon as the agent has stored the transfer, and creates the session
             if it does not exist. Progress goes to standard error: a bar in a terminal, otherwise a line per second.
             With --json, each event goes to standard output. The transfer continues after the command has ended. Exit
             status 1 means that the agent refused the transfer, or that the command waited for it and it did not finish.
-            """, whereTheAgentIs,
-        ],
+
+            \(whereTheAgentIs)
+            """,
         run: TransferCommands.add
     )
 
@@ -60,7 +60,7 @@ extension CommandDefinition {
             agent,
         ],
         example: "wakegate transfer list \(exampleSession) --state waiting",
-        notes: ["With --json it prints the agent's answers unchanged, one per 1000 transfers.", whereTheAgentIs],
+        notes: "With --json it prints the agent's answers unchanged, one per 1000 transfers.\n\n\(whereTheAgentIs)",
         run: TransferCommands.list
     )
 
@@ -73,14 +73,14 @@ extension CommandDefinition {
         ],
         options: [json, agent],
         example: "wakegate transfer wait \(exampleSession)",
-        notes: [
-            """
+        notes: """
             Progress goes to standard error: a bar with the rate and the remaining time in a terminal, otherwise a line
             per second. With --json, each event goes to standard output, one object per line. If the agent restarts, the
             command waits for it for up to a minute. Exit status 0 means that all transfers have finished, 1 that one
             has failed or was cancelled. While the command waits, the agent requests no wake.
-            """, whereTheAgentIs,
-        ],
+
+            \(whereTheAgentIs)
+            """,
         run: TransferCommands.wait
     )
 
@@ -93,7 +93,7 @@ extension CommandDefinition {
             OptionDefinition("--keep", "keep the received bytes for a later download of the same URL"), agent,
         ],
         example: "wakegate transfer cancel \(exampleSession) \(exampleTransfer) --keep",
-        notes: ["If a download has finished and was not taken, its file is removed.", whereTheAgentIs],
+        notes: "If a download has finished and was not taken, its file is removed.\n\n\(whereTheAgentIs)",
         run: TransferCommands.cancel
     )
 
@@ -109,14 +109,14 @@ extension CommandDefinition {
             OptionDefinition("--replace", "replace an existing file"), agent,
         ],
         example: "wakegate transfer take \(exampleSession) \(exampleTransfer) film.mp4",
-        notes: [
-            """
+        notes: """
             The file appears at its destination complete or not at all. The agent deletes a file that is not taken
             within seven days. To move the files of a session when all its transfers have ended:
               wakegate worker --topic TOPIC --session SESSION -- wakegate transfer take SESSION --noted
             Exit status 1 means that a file was not taken.
-            """, whereTheAgentIs,
-        ],
+
+            \(whereTheAgentIs)
+            """,
         run: TransferCommands.take
     )
 
@@ -150,7 +150,7 @@ extension CommandDefinition {
             OptionDefinition("--remove", "cancel its transfers, and remove the session and its files"), json, agent,
         ],
         example: "wakegate transfer session \(exampleSession) --topic com.example.app --device \(exampleTransfer)",
-        notes: ["Other settings keep their values.", whereTheAgentIs],
+        notes: "Other settings keep their values.\n\n\(whereTheAgentIs)",
         run: TransferSessionCommand.run
     )
 }

@@ -46,14 +46,12 @@ extension CommandDefinition {
             ), OptionDefinition("--json", "print the gateway's answer unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate wake extend --seconds 60",
-        notes: [
-            """
+        notes: """
             The deadline never moves back, and never more than policy.maxExtension (270 s) beyond the first one. The
             command fails if no more time is allowed, or if the wake has ended. In a command of `wakegate worker`, the
             wake is that of WAKEGATE_WAKE, and the environment has the worker's options for the gateway, except for
             --token: start the worker with --token-file. The time of a continued task depends on its progress instead.
-            """
-        ],
+            """,
         run: WakeCommands.extend
     )
 }

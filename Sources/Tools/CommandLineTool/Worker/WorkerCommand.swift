@@ -53,8 +53,7 @@ extension CommandDefinition {
             OptionDefinition("--name NAME", "the worker's name at the gateway; default: the host's name"),
         ] + OptionDefinition.client,
         example: "wakegate worker --topic com.example.app --slots 4 -- ./handle-wake",
-        notes: [
-            """
+        notes: """
             COMMAND gets the payload on standard input. Its environment has WAKEGATE_WAKE, WAKEGATE_DEVICE,
             WAKEGATE_TOPIC, WAKEGATE_ATTEMPT, WAKEGATE_COALESCED and WAKEGATE_DEADLINE (milliseconds since 1970), and
             also TRACEPARENT and TRACESTATE if the push or request was sent with these headers. Exit status 0 means new
@@ -62,37 +61,32 @@ extension CommandDefinition {
             deadline, and SIGKILL at the deadline. If it exits in between, its exit status is the result. When the
             gateway ends the wake or the connection breaks, COMMAND gets SIGTERM, and SIGKILL two seconds later.
             `wakegate wake extend` requests more time.
-            """,
-            """
+
             Client commands that COMMAND runs, such as `wakegate wake extend`, get the worker's options as variables:
             WAKEGATE_URL for --gateway, WAKEGATE_CA for --ca, WAKEGATE_TOKEN_FILE for --token-file, WAKEGATE_CERT and
             WAKEGATE_KEY for --cert and --key, and all of them for --context. The token of --token or of a context is
             not passed: use --token-file.
-            """,
-            """
+
             If COMMAND cannot be started, for example because its interpreter is missing, the worker returns the wake to
             the gateway. The attempt does not count, and other workers get the wake first. After three returned wakes in
             a row, the gateway shows this worker as stalled, with the reason, and sends it no more wakes until it
             reports a result or subscribes again. The worker subscribes again after one to two seconds, later after up
             to a minute, but only while no command runs.
-            """,
-            """
+
             For a background task, the environment has WAKEGATE_TASK, and WAKEGATE_TITLE and WAKEGATE_SUBTITLE if the
             request has them. For a session it has WAKEGATE_SESSION, and the number of finished transfers in
             WAKEGATE_COUNT. WAKEGATE_KIND is push, appRefresh, processing, continued or urlSession. For tasks and
             sessions, standard input is empty, exit status 0 is success, and any other status is failure. A task that
             should run again submits another request, best at its beginning (`wakegate task submit`). The worker also
             receives pushes unless --no-pushes is given.
-            """,
-            """
+
             A continued task expires when it makes no progress. To report progress, COMMAND writes a line such as
             "progress 10/100 text" to the descriptor in WAKEGATE_PROGRESS_FD (echo "progress 10/100"
             >&$WAKEGATE_PROGRESS_FD). The worker sends the newest report, at most once a second, and the last one when
             COMMAND ends. It ignores lines of more than 1024 bytes. A task that launches again because its worker or
             gateway disappeared has its last report in WAKEGATE_RESUMED_FROM, such as 10/100, and can continue from
             there.
-            """,
-            """
+
             After SIGTERM or SIGINT, the worker starts no more commands, lets the running ones finish, and exits.
             Commands that still run after 30 seconds get SIGTERM. After the last command has ended, the worker tries to
             deliver results for up to ten seconds. It exits within 40 seconds of the signal in any case. --stop-within
@@ -100,24 +94,20 @@ extension CommandDefinition {
             stops the commands at once. The worker then exits when they have ended and their results are delivered,
             within five seconds. When the worker dies, even by SIGKILL, its commands get SIGTERM, and SIGKILL two
             seconds later. Signals are sent to the whole process group of a command.
-            """,
-            """
+
             --report-app-state does not need --report-conditions. appState is active while the machine's own screen and
             keyboard (logind's seat0) are in use, and background while they are idle. While it is active, pushes and the
             wakes of sessions launch at once and cost nothing, and refresh and processing tasks are held. If `loginctl
             show-seat seat0 --property=IdleHint` always prints no, appState is always active. Without logind, the worker
             does not report appState; use `wakegate device conditions TOKEN appState=...`.
-            """,
-            """
+
             The exit status is 77 if the gateway refuses the worker's credential, for example a token that was revoked,
             has expired or is for other topics. A retry would be refused as well, so the systemd unit does not restart
             the worker.
-            """,
-            """
+
             --output log splits lines at 4096 bytes and writes at most 1000 lines a second. It drops and counts further
             output, and never delays a command.
             """,
-        ],
         run: WorkerCommand.run
     )
 }

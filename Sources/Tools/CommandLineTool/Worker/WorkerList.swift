@@ -10,12 +10,10 @@ extension CommandDefinition {
             OptionDefinition("--json", "print the gateway's list of topics unchanged"),
         ] + OptionDefinition.client,
         example: "wakegate worker list --topic com.example.app",
-        notes: [
-            """
+        notes: """
             It lists the 100 workers of this gateway with the most unanswered wakes. `wakegate stats` has the durations
             of their wakes.
-            """
-        ],
+            """,
         run: WorkerListCommand.run
     )
 }
