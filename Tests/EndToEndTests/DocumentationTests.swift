@@ -62,8 +62,11 @@ struct DocumentationTests {
             ("wakegate completion fi", "completion fish"),
             ("wakegate serve --config \(file.dropLast(3))", "serve --config \(file)"),
             ("wakegate serve --config \(file) --chec", "serve --config \(file) --check"),
+            ("wakegate serve --config=\(file.dropLast(3))", "serve --config=\(file)"),
+            ("wakegate serve --check --che", "serve --check --che"),
             ("wakegate serve --help lim", "serve --help limits"),
             ("wakegate worker --topic t -- printen", "worker --topic t -- printenv"),
+            ("wakegate worker --topic t -- cat \(file.dropLast(3))", "worker --topic t -- cat \(file)"),
         ]
         let script = RunningGateway.client("completions.py")
         let ended = try ChildProcess.run("python3", [script, shell, RunningGateway.program] + lines.map(\.0))

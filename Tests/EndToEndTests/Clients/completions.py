@@ -2,7 +2,8 @@
 """Types command lines into a real shell and presses tab: completions.py SHELL PROGRAM LINE...
 
 What each line has become, word by word, is one line of output. The shell runs on a terminal of its own with the
-completions that PROGRAM writes for it, and with a function of the program's name that shows its arguments.
+completions that PROGRAM writes for it, which find PROGRAM by its name, and with a function of that name that shows its
+arguments.
 """
 
 import os
@@ -57,7 +58,8 @@ def main():
         command, preparation = SHELLS[shell]
         child, terminal = pty.fork()
         if child == 0:
-            os.environ.update(HOME=folder, TERM="xterm", COLUMNS="200")
+            path = f"{os.path.dirname(program)}:{os.environ['PATH']}"
+            os.environ.update(HOME=folder, TERM="xterm", COLUMNS="200", PATH=path)
             os.execvp(command[0], command)
         os.write(terminal, (preparation.format(file=file, folder=folder) + "wakegate ready\n").encode())
         read_until(terminal, "=END=")

@@ -1,358 +1,52 @@
-/// The completions for bash, generated from the command definitions. The script does not need the package
-/// bash-completion.
-struct BashCompletion {
+/// The completions of a command line, from the command definitions. All shells use them: their scripts run
+/// `wakegate completion SHELL -- WORD...` at each tab.
+struct Completion {
+    /// A word, and its description; empty for none.
+    typealias Offer = (word: String, help: String)
+
     let commands: [CommandDefinition]
 
-    var text: String {
-        """
-        # bash completion for wakegate, made by `wakegate completion bash`.
-
-        # What may be chosen from for a value, one a line: words, or @files, or @folders.
-        _wakegate_values() {
-            case "$1" in
-        \(self.values)
-            esac
+    /// Returns what may stand in place of the last of `words`, which follow the name of the program. The shell drops
+    /// the words that do not continue the last one.
+    ///
+    /// Instead of words, it may return `@files` or `@folders`, or `@command` for a word of another program's command
+    /// line. The shell then completes the word by itself.
+    func offers(_ words: [String]) -> [Offer] {
+        let before = words.dropLast()
+        let begun = self.commands.filter { before.starts(with: $0.words) }
+        if let command = begun.max(by: { $0.words.count < $1.words.count }) {
+            return command.offers(after: before.dropFirst(command.words.count), words.last ?? "")
         }
-
-        # The options of a command; one with a star may be repeated, one with an equals sign takes a value.
-        _wakegate_options() {
-            case "$1" in
-        \(self.options)
-            esac
-        }
-
-        # Offers what fits the value that was begun.
-        _wakegate_offer() {
-            local offered begun="$2"
-            offered="$(_wakegate_values "$1")"
-            case "$offered" in
-                @files) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -f -- "$begun") ;;
-                @folders) compopt -o filenames; mapfile -t COMPREPLY < <(compgen -d -- "$begun") ;;
-                *) mapfile -t COMPREPLY < <(compgen -W "$offered" -- "$begun") ;;
-            esac
-            # Readline has split the word where it breaks words, and replaces only what is behind that.
-            if [[ "$begun" == *[=:]* ]]; then
-                local lead="${begun%"${begun##*[=:]}"}"
-                COMPREPLY=("${COMPREPLY[@]#"$lead"}")
-            fi
-            [[ "${COMPREPLY[0]-}" != *= ]] || compopt -o nospace
-        }
-
-        _wakegate() {
-            local line="${COMP_LINE:0:COMP_POINT}" word command option name index
-            local -a words
-            COMPREPLY=()
-            read -ra words <<<"$line"
-            [[ "$line" != *[[:space:]] ]] || words+=("")
-            local last=$((${#words[@]} - 1))
-            word="${words[last]}"
-            if ((last == 1)); then
-                mapfile -t COMPREPLY < <(compgen -W "\(self.firstWords)" -- "$word")
-                return
-            fi
-            command="${words[1]}"
-            case "$command" in
-                \(self.groups))
-                    if ((last == 2)); then
-                        _wakegate_offer "$command" "$word"
-                        return
-                    fi
-                    command+=" ${words[2]}"
-                    ;;
-            esac
-            for ((index = 2; index < last; index++)); do
-                if [[ "${words[index]}" == -- ]]; then
-                    # What the command itself runs.
-                    compopt -o filenames
-                    if ((index == last - 1)); then
-                        mapfile -t COMPREPLY < <(compgen -c -- "$word")
-                    else
-                        mapfile -t COMPREPLY < <(compgen -f -- "$word")
-                    fi
-                    return
-                fi
-            done
-            if [[ "$word" == --*=* ]]; then
-                _wakegate_offer "$command ${word%%=*}" "${word#*=}"
-                return
-            fi
-            local -a allowed=()
-            for option in $(_wakegate_options "$command"); do
-                name="${option%%[=*]*}"
-                if [[ "$option" == *=* && "${words[last - 1]}" == "$name" ]]; then
-                    _wakegate_offer "$command $name" "$word"
-                    return
-                fi
-                [[ "$option" != *\\* && " ${words[*]:2:last-2} " == *" $name "* ]] || allowed+=("$name")
-            done
-            if [[ "$word" == -* ]]; then
-                mapfile -t COMPREPLY < <(compgen -W "${allowed[*]}" -- "$word")
-            else
-                _wakegate_offer "$command" "$word"
-            fi
-        }
-
-        complete -F _wakegate wakegate
-
-        """
+        guard let first = before.first else { return self.firstWords }
+        return before.count == 1 ? self.group(first).map { ($0.words[1], $0.summary) } : []
     }
 
-    private var firstWords: String { self.commands.firstWords.map(\.word).joined(separator: " ") }
-    private var groups: String { self.commands.groups.joined(separator: " | ") }
-
-    /// The cases of `_wakegate_values`: groups, then arguments, then options.
-    private var values: String {
-        var cases = self.commands.groups.map { word in
-            self.line(word, self.commands.group(word).map { $0.words[1] })
+    /// The first word of every command, without duplicates, and its summary.
+    private var firstWords: [Offer] {
+        var found: [Offer] = []
+        for command in self.commands where command.words[0] != found.last?.word {
+            let group = self.group(command.words[0])
+            let summary = group.isEmpty ? command.summary : group.map { $0.words[1] }.joined(separator: ", ")
+            found.append((command.words[0], summary))
         }
-        for command in self.commands {
-            // The last argument's words are also suggested for all later arguments.
-            if let words = self.words(command.arguments.last?.valueWords) {
-                cases.append(self.line(command.name, words))
+        return found
+    }
+
+    /// Returns the two-word commands whose first word is `word`.
+    private func group(_ word: String) -> [CommandDefinition] {
+        self.commands.filter { $0.words.count > 1 && $0.words[0] == word }
+    }
+
+    /// Returns the offers of a command line in the form that a shell's script reads, one per line.
+    func text(_ words: [String], shell: String) -> String {
+        self.offers(words).map { word, help in
+            switch shell {
+            case "fish" where !help.isEmpty: "\(word)\t\(help)\n"
+            case "zsh" where !help.isEmpty: "\(word.replacing(":", with: "\\:")):\(help)\n"
+            default: "\(word)\n"
             }
-            for option in command.completedOptions {
-                guard let words = self.words(option.valueWords) else { continue }
-                cases.append(self.line("\(command.name) \(option.name)", words))
-            }
-        }
-        return cases.joined(separator: "\n")
+        }.joined()
     }
-
-    private var options: String {
-        self.commands.map { command in
-            let marked = command.completedOptions.map { option in
-                option.name + (option.value == .none ? "" : "=") + (option.isRepeatable ? "*" : "")
-            }
-            return self.line(command.name, marked)
-        }.joined(separator: "\n")
-    }
-
-    private func line(_ name: String, _ words: [String]) -> String {
-        "        '\(name)') printf '%s\\n' \(words.map { ShellText.quoted($0) }.joined(separator: " ")) ;;"
-    }
-
-    private func words(_ values: ValueWords?) -> [String]? {
-        switch values {
-        case nil, .unknown: nil
-        case .files: ["@files"]
-        case .folders: ["@folders"]
-        case .words(let words): words
-        }
-    }
-}
-
-/// The completions for fish, generated from the command definitions.
-struct FishCompletion {
-    let commands: [CommandDefinition]
-
-    var text: String {
-        """
-        # fish completion for wakegate, made by `wakegate completion fish`.
-
-        # Whether the words before the cursor begin with a command.
-        function __wakegate_runs
-            set -l words (commandline -opc)
-            for index in (seq (count $argv))
-                set -l at (math $index + 1)
-                test "$words[$at]" = "$argv[$index]"; or return 1
-            end
-        end
-
-        # Whether the cursor is at the word with that number behind the program's name.
-        function __wakegate_at
-            test (count (commandline -opc)) -eq $argv[1]
-        end
-
-        # What completes the command behind --.
-        function __wakegate_trailing
-            set -l words (commandline -opc)
-            set -l at (contains -i -- -- $words); or return 1
-            set -e words[1..$at]
-            complete -C "$words "(commandline -ct)
-        end
-
-        complete -c wakegate -f
-        \(self.lines.joined(separator: "\n"))
-
-        """
-    }
-
-    private var lines: [String] {
-        var lines = self.commands.firstWords.map { self.word($0.word, $0.summary, "__wakegate_at 1") }
-        for word in self.commands.groups {
-            lines += self.commands.group(word).map { command in
-                self.word(command.words[1], command.summary, "__wakegate_at 2; and __wakegate_runs \(word)")
-            }
-        }
-        for command in self.commands {
-            let condition = "__wakegate_runs \(command.name)"
-            lines += command.completedOptions.map { option in
-                let value = option.valueWords.map { " \(self.value($0))" } ?? ""
-                let name = option.name.dropFirst(2)
-                let help = ShellText.quoted(option.help)
-                return "complete -c wakegate -n '\(condition)' -l \(name)\(value) -d \(help)"
-            }
-            if command.trailing != nil {
-                let behind = "\(condition); and contains -- -- (commandline -opc)"
-                lines.append("complete -c wakegate -n '\(behind)' -a '(__wakegate_trailing)'")
-            }
-            if let argument = command.arguments.last, argument.valueWords != .unknown {
-                lines.append(
-                    "complete -c wakegate -n '\(condition)' \(self.value(argument.valueWords, isOption: false))"
-                )
-            }
-        }
-        return lines
-    }
-
-    private func word(_ word: String, _ summary: String, _ condition: String) -> String {
-        "complete -c wakegate -n '\(condition)' -a \(word) -d \(ShellText.quoted(summary))"
-    }
-
-    private func value(_ values: ValueWords, isOption: Bool = true) -> String {
-        let needsValue = isOption ? "-r " : ""
-        return switch values {
-        case .files: "\(needsValue)-F"
-        case .folders: "\(needsValue)-f -a '(__fish_complete_directories)'"
-        case .unknown: isOption ? "-x" : "-f"
-        case .words(let words): "\(needsValue)-f -a \(ShellText.quoted(words.joined(separator: " ")))"
-        }
-    }
-}
-
-/// The completions for zsh, generated from the command definitions.
-struct ZshCompletion {
-    let commands: [CommandDefinition]
-
-    var text: String {
-        """
-        #compdef wakegate
-        # zsh completion for wakegate, made by `wakegate completion zsh`.
-
-        # Beginnings of words, such as KEY=.
-        _wakegate_beginnings() { compadd -S '' -- "$@" }
-
-        _wakegate() {
-            local name
-            local -a known
-            if (( CURRENT == 2 )); then
-                known=(
-        \(self.described(self.commands.firstWords))
-                )
-                _describe command known
-                return
-            fi
-            name=$words[2]
-            case $name in
-        \(self.groups)
-            esac
-            shift words
-            (( CURRENT-- ))
-            case $name in
-        \(self.arguments)
-            esac
-        }
-
-        _wakegate "$@"
-
-        """
-    }
-
-    private var groups: String {
-        self.commands.groups.map { word in
-            """
-                    \(word))
-                        if (( CURRENT == 3 )); then
-                            known=(
-            \(self.described(self.commands.group(word).map { ($0.words[1], $0.summary) }))
-                            )
-                            _describe command known
-                            return
-                        fi
-                        name+=" $words[3]"
-                        shift words
-                        (( CURRENT-- ))
-                        ;;
-            """
-        }.joined(separator: "\n")
-    }
-
-    private var arguments: String {
-        self.commands.map { command in
-            var specifications = command.completedOptions.map { option in
-                let star = option.isRepeatable ? "*" : ""
-                let value = option.valueWords.map {
-                    "=[\(self.escaped(option.help))]:\(option.placeholder):\(self.action($0))"
-                }
-                return star + option.name + (value ?? "[\(self.escaped(option.help))]")
-            }
-            for argument in command.arguments {
-                let place = argument.count.upperBound > 1 ? "*" : ""
-                specifications.append("\(place):\(argument.placeholder):\(self.action(argument.valueWords))")
-            }
-            if command.trailing != nil { specifications.append("*::command:_normal") }
-            let lines = specifications.map { "                \(ShellText.quoted($0))" }
-            return """
-                        '\(command.name)')
-                            _arguments -S \\
-                \(lines.joined(separator: " \\\n"))
-                            ;;
-                """
-        }.joined(separator: "\n")
-    }
-
-    private func described(_ words: [(word: String, summary: String)]) -> String {
-        words.map { "            \(ShellText.quoted("\($0.word):\(self.escaped($0.summary))"))" }.joined(
-            separator: "\n"
-        )
-    }
-
-    /// Escapes the characters that would end a description, such as a colon.
-    private func escaped(_ text: String) -> String {
-        text.flatMap { character in
-            "[]:\\".contains(character) ? ["\\", character] : [character]
-        }.reduce(into: "") { $0.append($1) }
-    }
-
-    private func action(_ values: ValueWords) -> String {
-        switch values {
-        case .files: "_files"
-        case .folders: "_files -/"
-        case .unknown: "( )"
-        case .words(let words):
-            words.allSatisfy { $0.hasSuffix("=") }
-                ? "_wakegate_beginnings \(words.joined(separator: " "))" : "(\(words.joined(separator: " ")))"
-        }
-    }
-}
-
-/// The completions for the value of an option or argument.
-enum ValueWords: Hashable {
-    case files, folders
-    /// Some or all of the possible words. A word that ends with `=` must be followed by a value.
-    case words([String])
-    /// No suggestions.
-    case unknown
-
-    init(placeholder: String, words: [String]) {
-        switch placeholder {
-        case _ where !words.isEmpty: self = .words(words)
-        case "FILE", "TRACE": self = .files
-        case "DIR": self = .folders
-        case _: self = .unknown
-        }
-    }
-}
-
-extension OptionDefinition {
-    /// The completions of the value; nil for an option without a value.
-    var valueWords: ValueWords? {
-        self.value == .none ? nil : ValueWords(placeholder: self.placeholder, words: self.words)
-    }
-}
-
-extension ArgumentDefinition {
-    var valueWords: ValueWords { ValueWords(placeholder: self.placeholder, words: self.words) }
 }
 
 extension CommandDefinition {
@@ -362,30 +56,138 @@ extension CommandDefinition {
         guard !pages.isEmpty else { return self.options + OptionDefinition.program.filter { $0.name == "--help" } }
         return self.options + [OptionDefinition("--help PAGE", "show this help, or one of its pages", words: pages)]
     }
+
+    /// Returns what may stand in place of `begun` after these words of the command.
+    fileprivate func offers(after words: ArraySlice<String>, _ begun: String) -> [Completion.Offer] {
+        let options = self.completedOptions
+        func option(_ word: some StringProtocol) -> OptionDefinition? {
+            options.first { $0.name == word && $0.value != .none }
+        }
+        var awaiting: OptionDefinition?
+        var given: Set<Substring> = []
+        var argumentCount = 0
+        for word in words {
+            if awaiting != nil {
+                awaiting = nil
+            } else if word == "--", self.trailing != nil {
+                return [("@command", "")]
+            } else if word.hasPrefix("-") {
+                given.insert(word.prefix { $0 != "=" })
+                awaiting = option(word)
+            } else {
+                argumentCount += 1
+            }
+        }
+        if begun.hasPrefix("--"), let equals = begun.firstIndex(of: "=") { awaiting = option(begun[..<equals]) }
+        if let awaiting { return Self.values(awaiting.placeholder, awaiting.words) }
+        if begun.hasPrefix("-") {
+            return options.filter { $0.isRepeatable || !given.contains($0.name[...]) }.map { ($0.name, $0.help) }
+        }
+        guard !self.arguments.isEmpty else { return [] }
+        let argument = self.arguments[min(argumentCount, self.arguments.count - 1)]
+        return Self.values(argument.placeholder, argument.words)
+    }
+
+    /// Returns the completions for the value of an option or argument; empty if there are no suggestions. A word that
+    /// ends with `=` must be followed by a value.
+    private static func values(_ placeholder: String, _ words: [String]) -> [Completion.Offer] {
+        switch placeholder {
+        case _ where !words.isEmpty: words.map { ($0, "") }
+        case "FILE", "TRACE": [("@files", "")]
+        case "DIR": [("@folders", "")]
+        case _: []
+        }
+    }
 }
 
-extension [CommandDefinition] {
-    /// The first word of every command, without duplicates, and its summary.
-    var firstWords: [(word: String, summary: String)] {
-        var found: [(word: String, summary: String)] = []
-        for command in self {
-            let word = command.words[0]
-            if let last = found.last, last.word == word { continue }
-            let group = self.group(word)
-            let summary = group.isEmpty ? command.summary : group.map { $0.words[1] }.joined(separator: ", ")
-            found.append((word, summary))
+extension Completion {
+    /// The scripts of the shells. The script for bash does not need the package bash-completion.
+    static let scripts = ["bash": bash, "zsh": zsh, "fish": fish]
+
+    private static let bash = #"""
+        # bash completion for wakegate, made by `wakegate completion bash`.
+
+        _wakegate() {
+            local line="${COMP_LINE:0:COMP_POINT}" begun
+            local -a words offered
+            COMPREPLY=()
+            read -ra words <<<"$line"
+            [[ "$line" != *[[:space:]] ]] || words+=("")
+            begun="${words[-1]}"
+            mapfile -t offered < <(command "${words[0]/#\~/$HOME}" completion bash -- "${words[@]:1}" 2>/dev/null)
+            [[ "$begun" != --*=* ]] || begun="${begun#*=}"
+            [[ "${offered[0]-}" != @* ]] || compopt -o filenames
+            case "${offered[0]-}" in
+                @files) mapfile -t COMPREPLY < <(compgen -f -- "$begun") ;;
+                @folders) mapfile -t COMPREPLY < <(compgen -d -- "$begun") ;;
+                @command)
+                    local kind=-f
+                    [[ "${words[-2]}" != -- ]] || kind=-c
+                    mapfile -t COMPREPLY < <(compgen "$kind" -- "$begun")
+                    ;;
+                *) mapfile -t COMPREPLY < <(compgen -W "${offered[*]}" -- "$begun") ;;
+            esac
+            # Readline has split the word where it breaks words, and replaces only what is behind that.
+            if [[ "$begun" == *[=:]* ]]; then
+                local lead="${begun%"${begun##*[=:]}"}"
+                COMPREPLY=("${COMPREPLY[@]#"$lead"}")
+            fi
+            [[ "${COMPREPLY[0]-}" != *= ]] || compopt -o nospace
         }
-        return found
-    }
 
-    /// Returns the two-word commands whose first word is `word`.
-    func group(_ word: String) -> [CommandDefinition] {
-        self.filter { $0.words.count > 1 && $0.words[0] == word }
-    }
+        complete -F _wakegate wakegate
 
-    /// The first words of two-word commands, without duplicates. Excludes words that are commands themselves.
-    var groups: [String] {
-        let names = Set(self.map(\.name))
-        return self.firstWords.map(\.word).filter { !self.group($0).isEmpty && !names.contains($0) }
-    }
+        """#
+
+    private static let zsh = #"""
+        #compdef wakegate
+        # zsh completion for wakegate, made by `wakegate completion zsh`.
+
+        _wakegate() {
+            local -a offered
+            offered=("${(@f)$(command ${~words[1]} completion zsh -- "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
+            compset -P 1 '--*='
+            case $offered[1] in
+                '') ;;
+                @files) _files ;;
+                @folders) _files -/ ;;
+                @command)
+                    local end=${words[(i)--]}
+                    shift $end words
+                    (( CURRENT -= end ))
+                    _normal
+                    ;;
+                *=) compadd -S '' -- "${(@)offered}" ;;
+                *) _describe value offered ;;
+            esac
+        }
+
+        _wakegate "$@"
+
+        """#
+
+    private static let fish = #"""
+        # fish completion for wakegate, made by `wakegate completion fish`.
+
+        function __wakegate_offered
+            set -l begun (commandline -ct)
+            set -l words (commandline -opc) "$begun"
+            set -l offered (command $words[1] completion fish -- $words[2..] 2>/dev/null)
+            set -l option (string match -r -- '^--[^=]*=' "$begun")
+            set -l value (string replace -- "$option" '' "$begun")
+            switch "$offered[1]"
+                case @files
+                    set offered (__fish_complete_path "$value")
+                case @folders
+                    set offered (__fish_complete_directories "$value" '')
+                case @command
+                    set -l at (contains -i -- -- $words)
+                    set offered (complete -C (string join ' ' $words[(math $at + 1)..]))
+            end
+            printf "$option%s\n" $offered
+        end
+
+        complete -c wakegate -f -a '(__wakegate_offered)'
+
+        """#
 }

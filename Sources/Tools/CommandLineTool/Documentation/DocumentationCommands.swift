@@ -7,22 +7,22 @@ extension CommandDefinition {
         CommandDefinition(
             "completion",
             "print the completions for a shell",
-            arguments: [ArgumentDefinition("SHELL", "bash, zsh or fish", words: ["bash", "zsh", "fish"])],
+            arguments: [
+                ArgumentDefinition("SHELL", "bash, zsh or fish", words: ["bash", "zsh", "fish"]),
+                ArgumentDefinition("WORD", "a command line to complete; the shell passes it", count: 0...1_000_000),
+            ],
             example: "source <(wakegate completion bash)",
-            notes: [
-                """
+            notes: """
                 The completions are printed to standard output. bash: source them from ~/.bashrc. zsh: write them to a
                 file _wakegate in a folder of $fpath. fish: write them to ~/.config/fish/completions/wakegate.fish.
-                """
-            ],
+                """,
             run: { parsed throws(CommandFailure) in
-                switch parsed.arguments[0] {
-                case "bash": Console.out(BashCompletion(commands: commands()).text)
-                case "zsh": Console.out(ZshCompletion(commands: commands()).text)
-                case "fish": Console.out(FishCompletion(commands: commands()).text)
-                case let shell:
+                let shell = parsed.arguments[0]
+                guard let script = Completion.scripts[shell] else {
                     throw .usage("\"\(shell)\" is not a shell with completions; write bash, zsh or fish")
                 }
+                let words = Array(parsed.arguments.dropFirst())
+                Console.out(words.isEmpty ? script : Completion(commands: commands()).text(words, shell: shell))
                 return 0
             }
         )
@@ -40,7 +40,7 @@ extension CommandDefinition {
             "write the manual pages to a folder",
             arguments: [ArgumentDefinition("DIR", "the folder, such as /usr/local/share/man")],
             example: "wakegate manual ~/.local/share/man",
-            notes: ["The pages are DIR/man1/wakegate.1, one for each command, and DIR/man5/wakegate.json5.5, in mdoc."],
+            notes: "The pages are DIR/man1/wakegate.1, one for each command, and DIR/man5/wakegate.json5.5, in mdoc.",
             run: { parsed throws(CommandFailure) in
                 let folder = URL(fileURLWithPath: parsed.arguments[0])
                 for page in ManualPage.all(of: commands(), keys: keys) { try page.write(in: folder) }
