@@ -98,8 +98,6 @@ private final class TestExtender: WakeExtender {
         }
     }
 
-    func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {}
-
     func beginKeepingAlive(_ wake: String) {}
 
     func endKeepingAlive(_ wake: String) {}

@@ -132,32 +132,32 @@ struct CommandProgressTests {
     @Test(
         "A line is a report, or nothing",
         arguments: [
-            ("progress 10/100 Exporting", CommandProgress(completed: 10, total: 100, text: "Exporting")),
-            ("progress 0/0", CommandProgress(completed: 0, total: 0)),
-            ("progress 7/9 ", CommandProgress(completed: 7, total: 9)),
-            ("progress\t7/9\r", CommandProgress(completed: 7, total: 9)),
-            ("  progress   1/2   a  b \r", CommandProgress(completed: 1, total: 2, text: "a  b")),
+            ("progress 10/100 Exporting", TaskProgress(completed: 10, total: 100, subtitle: "Exporting")),
+            ("progress 0/0", TaskProgress(completed: 0, total: 0)),
+            ("progress 7/9 ", TaskProgress(completed: 7, total: 9)),
+            ("progress\t7/9\r", TaskProgress(completed: 7, total: 9)),
+            ("  progress   1/2   a  b \r", TaskProgress(completed: 1, total: 2, subtitle: "a  b")),
             (
                 "progress 9007199254740991/9007199254740991",
-                CommandProgress(completed: CommandProgress.countMax, total: CommandProgress.countMax)
+                TaskProgress(completed: BackgroundTaskProgress.unitsMax, total: BackgroundTaskProgress.unitsMax)
             ),
             ("progress 9007199254740992/1", nil), ("progress 9223372036854775808/1", nil), ("progress -1/2", nil),
             ("progress 1", nil), ("progress 1/", nil),
             ("progress /1", nil), ("progress 1/2/3", nil), ("progress 1.5/2", nil), ("progress +1/2", nil),
             ("Progress 1/2", nil), ("progress", nil), ("", nil), ("progress ١/٢", nil),
-        ] as [(String, CommandProgress?)]
+        ] as [(String, TaskProgress?)]
     )
-    func lines(line: String, progress: CommandProgress?) {
-        #expect(CommandProgress(line: Array(line.utf8)) == progress)
+    func lines(line: String, progress: TaskProgress?) {
+        #expect(TaskProgress(line: Array(line.utf8)) == progress)
     }
 
     @Test("A text is cut between two characters, within the gateway's limit")
     func longText() throws {
         let line = "progress 1/2 " + String(repeating: "é", count: 200)
-        let text = try #require(CommandProgress(line: Array(line.utf8))?.text)
+        let text = try #require(TaskProgress(line: Array(line.utf8))?.subtitle)
         #expect(text == String(repeating: "é", count: 128))
         let wide = "progress 1/2 a" + String(repeating: "👩‍👩‍👧‍👦", count: 20)
-        let cut = try #require(CommandProgress(line: Array(wide.utf8))?.text)
+        let cut = try #require(TaskProgress(line: Array(wide.utf8))?.subtitle)
         #expect(cut == "a" + String(repeating: "👩‍👩‍👧‍👦", count: 10))
     }
 
@@ -165,7 +165,7 @@ struct CommandProgressTests {
     func newest() {
         var lines = ProgressLines()
         let reading = lines.received(Array("progress 1/9\nprogress 2/9\n?\nprogress 5/9 x\nwhat\n".utf8)[...])
-        #expect(reading.newest == CommandProgress(completed: 5, total: 9, text: "x"))
+        #expect(reading.newest == TaskProgress(completed: 5, total: 9, subtitle: "x"))
         #expect(reading.fault == Array("?".utf8))
     }
 
@@ -180,12 +180,12 @@ struct CommandProgressTests {
         #expect((end.newest != nil) == (more == 0))
         #expect((end.fault == nil) == (more == 0))
         #expect((end.fault?.count ?? 0) <= ProgressLines.lineBytesMax)
-        #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == CommandProgress(completed: 2, total: 2))
+        #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == TaskProgress(completed: 2, total: 2))
     }
 
     @Test("The first progress is reported immediately, then the newest a second later, and the last at the end")
     func pace() {
-        func progress(_ completed: Int64) -> CommandProgress { CommandProgress(completed: completed, total: 1000) }
+        func progress(_ completed: Int64) -> TaskProgress { TaskProgress(completed: completed, total: 1000) }
         var pacer = ProgressPacer()
         #expect(pacer.nextMoment == nil)
         #expect(pacer.due(now: 50) == nil)

@@ -177,6 +177,9 @@ extension BackgroundTaskProgress: CustomStringConvertible {
 // MARK: - Changes
 
 extension BackgroundTaskProgress {
+    /// Sets both counts at once.
+    func set(completed: Int64, total: Int64) { self.set { ($0.completed, $0.total) = (completed, total) } }
+
     private func set(_ change: (inout State) -> Void) {
         let (isChanged, parent) = self.state.withLock { state in
             let before = (state.total, state.completed)
@@ -252,6 +255,20 @@ package struct TaskProgress: Hashable, Sendable {
         self.subtitle = subtitle
     }
 
+    /// The maximum size of a text that the gateway accepts, in bytes.
+    static let textBytesMax = 256
+
+    /// Returns the text, truncated to the maximum size at the end of a character.
+    package static func truncated(_ text: String) -> String {
+        var left = self.textBytesMax
+        return String(
+            text.prefix { character in
+                left -= character.utf8.count
+                return left >= 0
+            }
+        )
+    }
+
     /// The JSON body of a progress report.
     package var json: [UInt8] {
         JSONWriter.object { json in
@@ -269,9 +286,6 @@ final class TaskReporting: Sendable {
         var title: String?
         var subtitle: String?
     }
-
-    /// The maximum size of a text that the gateway accepts, in bytes.
-    static let textBytesMax = 256
 
     let progress: BackgroundTaskProgress
     private let texts: Mutex<Texts>
@@ -296,9 +310,16 @@ final class TaskReporting: Sendable {
     /// Replaces the texts; nil leaves a text unchanged.
     func update(title: String?, subtitle: String?) {
         self.texts.withLock { texts in
-            if let title { texts.title = Self.shown(title) }
-            if let subtitle { texts.subtitle = Self.shown(subtitle) }
+            if let title { texts.title = TaskProgress.truncated(title) }
+            if let subtitle { texts.subtitle = TaskProgress.truncated(subtitle) }
         }
+        self.signal.raise()
+    }
+
+    /// Replaces the counts and the texts. Texts that are nil are not reported.
+    func set(_ progress: TaskProgress) {
+        self.texts.withLock { $0 = Texts(title: progress.title, subtitle: progress.subtitle) }
+        self.progress.set(completed: progress.completed, total: progress.total)
         self.signal.raise()
     }
 
@@ -311,17 +332,6 @@ final class TaskReporting: Sendable {
             total: counts.total,
             title: texts.title,
             subtitle: texts.subtitle
-        )
-    }
-
-    /// Returns the text, truncated to the maximum size at the end of a character.
-    private static func shown(_ text: String) -> String {
-        var left = self.textBytesMax
-        return String(
-            text.prefix { character in
-                left -= character.utf8.count
-                return left >= 0
-            }
         )
     }
 }

@@ -320,14 +320,6 @@ package final class WakeLease: Sendable {
         return try await extender.extend(wake, by: duration)
     }
 
-    /// Reports the progress of a continued task.
-    func tell(_ wake: String, _ progress: TaskProgress) async throws(WakeWorkerError) {
-        guard let extender = self.extender else {
-            throw WakeWorkerError(.wakeEnded, "no gateway sent this wake, so its progress is not reported")
-        }
-        try await extender.tell(progress, of: wake)
-    }
-
     /// Extends the wake repeatedly while `body` runs.
     func withExtendedTime<Value: Sendable>(
         _ wake: String,
@@ -343,9 +335,6 @@ package final class WakeLease: Sendable {
 package protocol WakeExtender: Sendable {
     /// - Returns: the remaining time.
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration
-
-    /// Reports the progress of a continued task.
-    func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError)
 
     /// Extends a wake repeatedly. Every call must be balanced by a call of `endKeepingAlive`, and the last one stops
     /// the extensions.

@@ -2,32 +2,10 @@ import HTTPClient
 import Wire
 
 extension WorkerSession {
-    func tell(_ progress: TaskProgress, of wake: String) async throws(WakeWorkerError) {
-        _ = try await self.timeLeft(of: wake) { waiter, loop in
-            do throws(WakeWorkerError) {
-                let request = try self.request.progress(progress, wake: wake)
-                try self.askForTime(request, .progress(wake: wake, waiter), of: wake, on: loop)
-            } catch {
-                waiter.complete(.failure(error))
-            }
-        }
-    }
-
-    func progressAnswered(
-        _ id: String,
-        _ result: Result<HTTPResponse, HTTPClientError>,
-        _ waiter: ExtensionWaiter?,
-        on loop: HTTPLoop
-    ) {
-        if waiter == nil {
-            let (answer, error) = self.outcome(of: result, id)
-            self.reportAnswered(id, answer, error, on: loop)
-        }
-        switch result {
-        case .success(let response) where response.isSuccess: self.timeAnswered(id, response, waiter, on: loop)
-        case .success(let response): waiter?.complete(.failure(GatewayEndpoint.refusal(response)))
-        case .failure(let error): waiter?.complete(.failure(self.request.endpoint.error(error)))
-        }
+    func progressAnswered(_ id: String, _ result: Result<HTTPResponse, HTTPClientError>, on loop: HTTPLoop) {
+        let (answer, error) = self.outcome(of: result, id)
+        self.reportAnswered(id, answer, error, on: loop)
+        if case .success(let response) = result, response.isSuccess { self.timeAnswered(id, response, nil, on: loop) }
         self.releaseOutcome(id, on: loop)
         self.schedule(id)
     }
@@ -64,7 +42,7 @@ extension WorkerSession {
             var request = try self.request.progress(reporting.newest(), wake: id)
             request.isFresh = wake.isConnectionDoubtful
             request.timeoutMilliseconds = Int(ProgressStateMachine.lastReportTimeout)
-            try self.askForTime(request, .progress(wake: id, nil), of: id, on: loop)
+            try self.askForTime(request, .progress(wake: id), of: id, on: loop)
         } catch {
             self.reportAnswered(id, error.isPassing ? .failed(retryAfter: 0) : .refused, error, on: loop)
         }

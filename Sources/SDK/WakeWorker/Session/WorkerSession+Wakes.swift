@@ -250,9 +250,9 @@ extension WorkerSession {
             self.wakes[wake]?.timeRequests -= 1
             self.extensionAnswered(wake, result, waiter, on: loop)
             self.heedWarning(wake, on: loop)
-        case .progress(let wake, let waiter):
+        case .progress(let wake):
             self.wakes[wake]?.timeRequests -= 1
-            self.progressAnswered(wake, result, waiter, on: loop)
+            self.progressAnswered(wake, result, on: loop)
             self.heedWarning(wake, on: loop)
         case .result(let wake):
             var (answer, error) = self.outcome(of: result, wake)
@@ -313,17 +313,6 @@ extension WorkerSession {
 extension WorkerSession: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
         let milliseconds = SubscriptionRequest.milliseconds(min(max(.seconds(1), duration), .seconds(86_400)))
-        return try await self.timeLeft(of: wake) { self.extend(wake, milliseconds: milliseconds, $0, on: $1) }
-    }
-
-    /// Sends a request about a wake in progress and waits for the answer.
-    ///
-    /// - `ask`: called on the session's thread; sends the request.
-    /// - Returns: the remaining time of the wake according to the answer.
-    func timeLeft(
-        of wake: String,
-        _ ask: @escaping @Sendable (ExtensionWaiter, HTTPLoop) -> Void
-    ) async throws(WakeWorkerError) -> Duration {
         let waiter = ExtensionWaiter()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
@@ -334,7 +323,7 @@ extension WorkerSession: WakeExtender {
                         return
                     }
                     guard !waiter.isCompleted else { return }
-                    ask(waiter, loop)
+                    self.extend(wake, milliseconds: milliseconds, waiter, on: loop)
                     self.settle(on: loop)
                 }
             }

@@ -51,8 +51,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
     enum Purpose {
         case result(wake: String)
         case extend(wake: String, ExtensionWaiter?)
-        /// The wish is nil for a report that the session sends automatically.
-        case progress(wake: String, ExtensionWaiter?)
+        case progress(wake: String)
         case drain
     }
 
@@ -243,8 +242,8 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         for (id, purpose) in self.purposes {
             loop.cancel(id)
             switch purpose {
-            case .extend(_, let waiter), .progress(_, let waiter): waiter?.complete(.failure(Self.noSuchWake))
-            case .result, .drain: break
+            case .extend(_, let waiter): waiter?.complete(.failure(Self.noSuchWake))
+            case .progress, .result, .drain: break
             }
         }
         self.purposes = [:]

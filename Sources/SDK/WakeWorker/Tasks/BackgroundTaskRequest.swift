@@ -110,8 +110,8 @@ public struct BackgroundTaskRequest: Hashable, Sendable {
             throw BackgroundTaskError(.badTaskRequest, "earliestBegin is not a time from 1970 to the year 9999")
         }
         for (name, text) in [("title", self.title), ("subtitle", self.subtitle)] {
-            guard let bytes = text?.utf8.count, bytes > TaskReporting.textBytesMax else { continue }
-            let message = "\(name) has \(bytes) bytes; it has \(TaskReporting.textBytesMax) at most"
+            guard let bytes = text?.utf8.count, bytes > TaskProgress.textBytesMax else { continue }
+            let message = "\(name) has \(bytes) bytes; it has \(TaskProgress.textBytesMax) at most"
             throw BackgroundTaskError(.badTaskRequest, message)
         }
         return JSONWriter.object { json in

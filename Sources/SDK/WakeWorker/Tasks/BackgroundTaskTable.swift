@@ -98,13 +98,7 @@ package struct TaskLaunch: Sendable {
     package let message: TaskMessage
     package let lease: WakeLease
 
-    /// Reports the progress of a continued task to the gateway. Further progress moves the deadline.
-    ///
-    /// A lost report is not sent again.
-    ///
-    /// - Throws: `WakeWorkerError`: `wakeEnded` if the wake has ended, `refused` if the gateway refuses the report,
-    ///   `cancelled`, and the errors of a failed request.
-    package func tell(_ progress: TaskProgress) async throws(WakeWorkerError) {
-        try await self.lease.tell(self.message.wake, progress)
-    }
+    /// Reports the progress of a continued task, as ``BackgroundTaskContext/progress`` does. Texts that are nil are not
+    /// reported.
+    package func report(_ progress: TaskProgress) { self.lease.reporting?.set(progress) }
 }

@@ -253,7 +253,7 @@ extension CommandLoop {
 
     private func reportProgress(of pid: Int32, _ now: Int64) {
         guard let progress = self.jobs[pid]?.pacer.due(now: now) else { return }
-        self.jobs[pid]?.run.progress.yield(progress)
+        self.jobs[pid]?.run.report(progress)
     }
 
     /// Handles the end of a command or of the guard.
@@ -272,7 +272,7 @@ extension CommandLoop {
         let ending = self.ending(of: pid, job.run.work, isSaid: hasWakeEnded)
         self.takeLastOutput(of: &job)
         job.process.closeAll()
-        if let last = job.pacer.ended() { job.run.progress.yield(last) }
+        if let last = job.pacer.ended() { job.run.report(last) }
         job.run.end(ending)
     }
 
@@ -329,8 +329,8 @@ final class CommandRun: @unchecked Sendable {
     }
 
     let work: CommandWork
-    /// The stream of the command's progress reports.
-    let progress: AsyncStream<CommandProgress>.Continuation
+    /// Reports the command's progress.
+    let report: @Sendable (TaskProgress) -> Void
     /// The process ID of the command; nil before the start.
     var pid: Int32?
     /// True if the command is no longer needed.
@@ -342,21 +342,20 @@ final class CommandRun: @unchecked Sendable {
 
     init(
         _ work: CommandWork,
-        progress: AsyncStream<CommandProgress>.Continuation,
+        report: @escaping @Sendable (TaskProgress) -> Void,
         graceLeft: @escaping @Sendable () -> Int64?
     ) {
         self.graceLeft = graceLeft
         self.work = work
-        self.progress = progress
+        self.report = report
     }
 
     func awaited(by continuation: CheckedContinuation<Ending, Never>) {
         self.continuation = continuation
     }
 
-    /// Reports the ending and finishes the progress stream.
+    /// Reports the ending.
     func end(_ ending: Ending) {
-        self.progress.finish()
         self.continuation?.resume(returning: ending)
         self.continuation = nil
     }
@@ -395,23 +394,20 @@ final class CommandThread: Sendable {
     /// Runs the command of a wake until it ends. If the task is cancelled, stops the command.
     ///
     /// - `graceLeft`: returns the remaining time of the command after SIGTERM; nil while its deadline is not near.
-    /// - `tell`: reports the progress of the command. If the progress changes several times during a call, only the
-    ///   newest value is reported. The last report is sent before this function returns, unless the task is cancelled.
+    /// - `report`: receives the progress of the command, for the last time before this function returns.
     /// - Returns: the exit status; nil if a signal ended the command.
     /// - Throws: `WakeRelease` if the deadline was near before the command could be started. `CancellationError` if the
     ///   command was stopped and did not succeed.
     func run(
         _ work: CommandWork,
         graceLeft: @escaping @Sendable () -> Duration?,
-        tell: @escaping @Sendable (CommandProgress) async -> Void = { _ in }
+        report: @escaping @Sendable (TaskProgress) -> Void = { _ in }
     ) async throws -> Int32? {
         // The deadline is already near. Returning the wake costs its push no attempt.
         if graceLeft() != nil { throw WakeRelease("its deadline was near before its command could be started") }
-        let (progress, source) = AsyncStream.makeStream(of: CommandProgress.self, bufferingPolicy: .bufferingNewest(1))
-        let run = CommandRun(work, progress: source) {
+        let run = CommandRun(work, report: report) {
             graceLeft().map { $0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000 }
         }
-        async let telling: Void = { for await report in progress { await tell(report) } }()
         let ending = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 self.submit { loop in
@@ -422,7 +418,6 @@ final class CommandThread: Sendable {
         } onCancel: {
             self.submit { $0.stop(run) }
         }
-        await telling
         if case .notStarted(let reason) = ending { throw WakeRelease(reason) }
         if work.isFailure(exitStatus: ending.exitStatus) { try Task.checkCancellation() }
         return ending.exitStatus

@@ -1,21 +1,8 @@
-/// The progress that the command of a continued task has reported.
-package struct CommandProgress: Hashable, Sendable {
-    /// The maximum size of a text, in bytes.
-    package static let textBytesMax = 256
-    /// The maximum count. Every JSON reader represents integers up to this value exactly.
-    package static let countMax: Int64 = 1 << 53 - 1
+package import WakeWorker
 
-    package let completed: Int64
-    package let total: Int64
-    /// The text for people; nil if the command gave no text.
-    package let text: String?
-
-    package init(completed: Int64, total: Int64, text: String? = nil) {
-        self.completed = completed
-        self.total = total
-        self.text = text
-    }
-
+/// The progress that the command of a continued task has reported. Its subtitle is the text for people; nil if the
+/// command gave no text.
+extension TaskProgress {
     /// Parses a line such as `progress 10/100 Exporting`; nil for any other line.
     ///
     /// - Parameter line: the line without its line feed.
@@ -26,26 +13,18 @@ package struct CommandProgress: Hashable, Sendable {
         guard counts.count == 2, let completed = Self.count(counts[0]), let total = Self.count(counts[1]) else {
             return nil
         }
-        self.completed = completed
-        self.total = total
-        self.text = words.count > 2 ? Self.shown(words[2]) : nil
+        self.init(completed: completed, total: total, subtitle: words.count > 2 ? Self.shown(words[2]) : nil)
     }
 
     private static func count(_ digits: Substring) -> Int64? {
         guard digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let count = Int64(digits) else { return nil }
-        return count <= self.countMax ? count : nil
+        return count <= BackgroundTaskProgress.unitsMax ? count : nil
     }
 
-    /// Returns the text without surrounding white space; nil if it is empty. A text that is too long is truncated
-    /// between characters.
+    /// Returns the text without surrounding white space; nil if it is empty. A text that is too long is truncated.
     private static func shown(_ text: Substring) -> String? {
-        var left = self.textBytesMax
         let trimmed = text.drop { $0.isWhitespace }.reversed().drop { $0.isWhitespace }.reversed()
-        let shown = trimmed.prefix { character in
-            left -= character.utf8.count
-            return left >= 0
-        }
-        return shown.isEmpty ? nil : String(shown)
+        return trimmed.isEmpty ? nil : self.truncated(String(trimmed))
     }
 }
 
@@ -58,7 +37,7 @@ package struct ProgressLines: Hashable, Sendable {
     /// The result of parsing one portion of data.
     package struct Reading: Hashable, Sendable {
         /// The newest report in the data.
-        package var newest: CommandProgress?
+        package var newest: TaskProgress?
         /// The first malformed line, or the beginning of the first line that was too long; nil if there is none.
         package var fault: [UInt8]?
 
@@ -94,7 +73,7 @@ package struct ProgressLines: Hashable, Sendable {
             self.isTooLong = false
         }
         guard !self.line.isEmpty else { return }
-        if !self.isTooLong, let progress = CommandProgress(line: self.line) {
+        if !self.isTooLong, let progress = TaskProgress(line: self.line) {
             reading.newest = progress
         } else if reading.fault == nil {
             reading.fault = self.line
@@ -108,8 +87,8 @@ package struct ProgressLines: Hashable, Sendable {
 package struct ProgressPacer: Hashable, Sendable {
     package static let interval: Int64 = 1000
 
-    private var waiting: CommandProgress?
-    private var sent: CommandProgress?
+    private var waiting: TaskProgress?
+    private var sent: TaskProgress?
     private var reportedAt: Int64?
 
     package init() {}
@@ -120,12 +99,12 @@ package struct ProgressPacer: Hashable, Sendable {
     }
 
     /// Records the progress that the command has reported.
-    package mutating func reported(_ progress: CommandProgress) {
+    package mutating func reported(_ progress: TaskProgress) {
         self.waiting = progress == self.sent ? nil : progress
     }
 
     /// Returns the progress that must be reported now; nil if none is new or it is too early.
-    package mutating func due(now: Int64) -> CommandProgress? {
+    package mutating func due(now: Int64) -> TaskProgress? {
         guard let moment = self.nextMoment, moment <= now else { return nil }
         self.reportedAt = now
         self.sent = self.waiting
@@ -135,7 +114,7 @@ package struct ProgressPacer: Hashable, Sendable {
 
     /// Returns the progress that must be reported immediately because the command has ended; nil if nothing is
     /// new.
-    package mutating func ended() -> CommandProgress? {
+    package mutating func ended() -> TaskProgress? {
         defer { self.waiting = nil }
         return self.waiting
     }

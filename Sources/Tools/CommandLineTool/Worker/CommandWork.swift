@@ -1,4 +1,3 @@
-import Synchronization
 package import WakeWorker
 package import Wire
 
@@ -149,21 +148,7 @@ package struct WorkerTasks: Hashable, Sendable {
     /// - Throws: an error if the command did not succeed.
     private static func run(_ launch: TaskLaunch, _ log: WorkerLog) async throws {
         let work = CommandWork(launch.message)
-        let isRefusalLogged = Mutex(false)
-        let tell: @Sendable (CommandProgress) async -> Void = { progress in
-            do throws(WakeWorkerError) {
-                let (completed, total) = (progress.completed, progress.total)
-                try await launch.tell(TaskProgress(completed: completed, total: total, subtitle: progress.text))
-            } catch {
-                guard error.code != .cancelled, error.code != .wakeEnded else { return }
-                let isFirst = isRefusalLogged.withLock { reported in
-                    defer { reported = true }
-                    return !reported
-                }
-                if isFirst { log.progressFailed(work.wake, error) }
-            }
-        }
-        let status = try await log.commands.run(work, graceLeft: { launch.lease.graceLeft }, tell: tell)
+        let status = try await log.commands.run(work, graceLeft: { launch.lease.graceLeft }, report: launch.report)
         guard status == 0 else { throw CommandNotSuccessful() }
     }
 }

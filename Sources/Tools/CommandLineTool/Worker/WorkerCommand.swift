@@ -279,7 +279,8 @@ package final class WorkerLog: Sendable {
             guard reason.code != .wakeEnded else { return }
             self.commands.log("the result of wake \(wake): \(self.explain(reason))")
         case .conditionUnknown(let name, let reason): self.commands.log("\(name) is not reported: \(reason)")
-        case .progressRefused(let wake, let reason): self.progressFailed(wake, reason)
+        case .progressRefused(let wake, let reason):
+            self.commands.log("the progress of wake \(wake): \(self.explain(reason))")
         case .refused(let wake, let kind): self.commands.log(Self.refusal(wake, kind))
         case .started, .handlerFailed, .released, .delivered, .taskDelivered, .stopping: break
         }
@@ -322,10 +323,6 @@ package final class WorkerLog: Sendable {
         case .operator: "an operator ended it"
         case .lost: "its connection broke or the gateway gave it up, and it launches again"
         }
-    }
-
-    func progressFailed(_ wake: String, _ error: WakeWorkerError) {
-        self.commands.log("the progress of wake \(wake): \(self.explain(error))")
     }
 
     func refused(_ error: WakeWorkerError, _ device: String) {
