@@ -16,20 +16,15 @@ import tempfile
 import time
 
 SHELLS = {
-    "bash": (
-        ["bash", "--norc", "--noprofile", "-i"],
-        "bind 'set enable-bracketed-paste off' 2>/dev/null; source {file}; "
-        "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}\n",
-    ),
-    "zsh": (
-        ["zsh", "-f", "-i"],
-        "unset zle_bracketed_paste; fpath=({folder} $fpath); autoload -U compinit; compinit -u -D; "
-        "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}\n",
-    ),
-    "fish": (
-        ["fish", "--no-config", "-i"],
-        "source {file}; function wakegate; printf '<%s>\\n' $argv; echo '=EN''D='; end\n",
-    ),
+    "bash": ["bash", "--norc", "--noprofile", "-i"],
+    "zsh": ["zsh", "-f", "-i"],
+    "fish": ["fish", "--no-config", "-i"],
+}
+SHOW = "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}"
+PREPARATIONS = {
+    "bash": "bind 'set enable-bracketed-paste off' 2>/dev/null; source {file}; " + SHOW,
+    "zsh": "unset zle_bracketed_paste; fpath=({folder} $fpath); autoload -U compinit; compinit -u -D; " + SHOW,
+    "fish": "source {file}; function wakegate; printf '<%s>\\n' $argv; echo '=EN''D='; end",
 }
 SECONDS_MAX = 60
 
@@ -49,26 +44,21 @@ def read_until(terminal, end):
     return text
 
 
-def main():
-    shell, program, lines = sys.argv[1], sys.argv[2], sys.argv[3:]
-    with tempfile.TemporaryDirectory() as folder:
-        file = f"{folder}/_wakegate"
-        with open(file, "wb") as output:
-            subprocess.run([program, "completion", shell], stdout=output, check=True)
-        command, preparation = SHELLS[shell]
-        child, terminal = pty.fork()
-        if child == 0:
-            path = f"{os.path.dirname(program)}:{os.environ['PATH']}"
-            os.environ.update(HOME=folder, TERM="xterm", COLUMNS="200", PATH=path)
-            os.execvp(command[0], command)
-        os.write(terminal, (preparation.format(file=file, folder=folder) + "wakegate ready\n").encode())
-        read_until(terminal, "=END=")
-        for line in lines:
-            os.write(terminal, f"{line}\t\n".encode())
-            shown = read_until(terminal, "=END=")
-            print(" ".join(re.findall(r"<([^<>]*)>\s*$", shown, re.MULTILINE)), flush=True)
-        os.close(terminal)
-        os.waitpid(child, 0)
-
-
-main()
+shell, program, lines = sys.argv[1], sys.argv[2], sys.argv[3:]
+with tempfile.TemporaryDirectory() as folder:
+    file = f"{folder}/_wakegate"
+    with open(file, "wb") as output:
+        subprocess.run([program, "completion", shell], stdout=output, check=True)
+    child, terminal = pty.fork()
+    if child == 0:
+        path = f"{os.path.dirname(program)}:{os.environ['PATH']}"
+        os.environ.update(HOME=folder, TERM="xterm", COLUMNS="200", PATH=path)
+        os.execvp(shell, SHELLS[shell])
+    os.write(terminal, f"{PREPARATIONS[shell].format(file=file, folder=folder)}\nwakegate ready\n".encode())
+    read_until(terminal, "=END=")
+    for line in lines:
+        os.write(terminal, f"{line}\t\n".encode())
+        shown = read_until(terminal, "=END=")
+        print(" ".join(re.findall(r"<([^<>]*)>\s*$", shown, re.MULTILINE)), flush=True)
+    os.close(terminal)
+    os.waitpid(child, 0)
