@@ -1,4 +1,5 @@
 import CommandLineTool
+import WakeWorker
 import Wire
 
 /// The text that a command writes to its progress descriptor: lines of any length, in pieces of any size.
@@ -17,16 +18,21 @@ enum CommandProgressTarget {
         if let progress = expected.newest { try self.check(progress) }
     }
 
-    private static func check(_ progress: CommandProgress) throws(BrokenPromise) {
-        let counts = [progress.completed, progress.total]
-        try promise(counts.allSatisfy { (0...CommandProgress.countMax).contains($0) }, "counts are past their bound")
-        let length = progress.text?.utf8.count ?? 1
-        try promise((1...CommandProgress.textBytesMax).contains(length), "a text has \(length) bytes")
+    private static func check(_ progress: TaskProgress) throws(BrokenPromise) {
+        let counts = 0...BackgroundTaskProgress.unitsMax
+        let areCounts = counts.contains(progress.completed) && counts.contains(progress.total)
+        try promise(areCounts, "counts are past their bound")
+        let length = progress.subtitle?.utf8.count ?? 1
+        try promise((1...TaskProgress.textBytesMax).contains(length), "a text has \(length) bytes")
         var pacer = ProgressPacer()
         pacer.reported(progress)
         try promise(pacer.due(now: 0) == progress, "the first progress is not reported immediately")
         pacer.reported(
-            CommandProgress(completed: progress.total, total: progress.completed, text: (progress.text ?? "") + "x")
+            TaskProgress(
+                completed: progress.total,
+                total: progress.completed,
+                subtitle: (progress.subtitle ?? "") + "x"
+            )
         )
         try promise(pacer.due(now: ProgressPacer.interval - 1) == nil, "the second comes too early")
         try promise(pacer.ended() != nil, "the last progress is not reported")
@@ -50,7 +56,7 @@ enum CommandProgressTarget {
         let lines = bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false).dropLast()
         for line in lines where !line.isEmpty {
             let isShort = line.count <= ProgressLines.lineBytesMax
-            if isShort, let progress = CommandProgress(line: Array(line)) {
+            if isShort, let progress = TaskProgress(line: Array(line)) {
                 whole.newest = progress
             } else if whole.fault == nil {
                 whole.fault = Array(line.prefix(ProgressLines.lineBytesMax))

@@ -256,7 +256,7 @@ package struct TaskProgress: Hashable, Sendable {
     }
 
     /// The maximum size of a text that the gateway accepts, in bytes.
-    static let textBytesMax = 256
+    package static let textBytesMax = 256
 
     /// Returns the text, truncated to the maximum size at the end of a character.
     package static func truncated(_ text: String) -> String {
