@@ -23,7 +23,7 @@ package struct GatewayLimit: Sendable {
 
     private init(
         _ name: String,
-        _ unit: String,
+        unit: String? = nil,
         _ range: ClosedRange<Int>,
         _ field: any WritableKeyPath<GatewayLimits, Int> & Sendable,
         countedAs counterName: String? = nil,
@@ -32,12 +32,15 @@ package struct GatewayLimit: Sendable {
     ) {
         self.counterName = counterName ?? name
         self.name = name
-        self.unit = unit
+        self.unit = unit ?? Self.unitsInNames.first { name.contains($0) }?.lowercased() ?? ""
         self.range = range
         self.field = field
         self.summary = summary
         self.rationale = rationale
     }
+
+    /// The units that stand in names, such as `headerListBytesMax`.
+    private static let unitsInNames = ["Bytes", "Seconds", "Frames", "Percent"]
 
     /// The default value.
     package var defaultValue: Int { GatewayLimits()[keyPath: self.field] }
@@ -72,7 +75,7 @@ extension GatewayLimit {
     private static let counts = [
         GatewayLimit(
             "devicesMax",
-            "devices",
+            unit: "devices",
             1...1_000_000_000,
             \.engine.devicesMax,
             "the most device tokens kept, removed ones included",
@@ -80,7 +83,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "devicesPerTopicMax",
-            "devices",
+            unit: "devices",
             1...1_000_000_000,
             \.engine.devicesPerTopicMax,
             "the most device tokens kept of one topic, removed ones included",
@@ -89,7 +92,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "topicsMax",
-            "topics",
+            unit: "topics",
             1...1_000_000,
             \.engine.topicsMax,
             "the most topics kept",
@@ -97,7 +100,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "pushesPerDeviceMax",
-            "pushes",
+            unit: "pushes",
             0...65_535,
             \.engine.pushRate.pushesMax,
             "the most pushes for one device within `pushesPerDeviceSeconds`; 0: no limit",
@@ -106,7 +109,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "connectionsMax",
-            "connections",
+            unit: "connections",
             1...1_000_000,
             \.transport.connectionsMax,
             "the most open connections",
@@ -115,7 +118,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "connectionsPerAddressMax",
-            "connections",
+            unit: "connections",
             0...1_000_000,
             \.transport.connectionsPerAddressMax,
             "the most connections from one address; 0: no limit",
@@ -125,7 +128,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "connectionsPerCredentialMax",
-            "connections",
+            unit: "connections",
             0...1_000_000,
             \.connectionsPerCredentialMax,
             "the most connections of one provider key, bearer token or client certificate; 0: no limit",
@@ -133,7 +136,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "streamsPerCredentialMax",
-            "streams",
+            unit: "streams",
             0...1_000_000,
             \.streamsPerCredentialMax,
             "the most worker streams of one bearer token, client certificate, or address without either; 0: no limit",
@@ -141,7 +144,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "streamsPerDeviceMax",
-            "streams",
+            unit: "streams",
             0...1_000_000,
             \.engine.streamsPerDeviceMax,
             "the most worker streams that name one device; 0: no limit",
@@ -149,7 +152,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "taskRequestsMax",
-            "requests",
+            unit: "requests",
             1...1_000_000_000,
             \.engine.taskRequestsMax,
             "the most requests of background tasks and sessions, waiting or running",
@@ -157,7 +160,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "submissionsPerCredentialMax",
-            "submissions",
+            unit: "submissions",
             0...1_000_000_000,
             \.submissionsPerCredentialMax,
             "the most submissions of tasks and finished sessions in a minute of one bearer token, client "
@@ -166,7 +169,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "progressPerCredentialMax",
-            "reports",
+            unit: "reports",
             0...1_000_000_000,
             \.progressPerCredentialMax,
             "the most progress reports of continued tasks in a minute, counted like submissions; 0: no limit",
@@ -174,7 +177,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "handshakesMax",
-            "connections",
+            unit: "connections",
             16...1_000_000,
             \.transport.handshakesMax,
             "the most connections that have not sent HTTP yet",
@@ -183,7 +186,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "streamsPerConnectionMax",
-            "streams",
+            unit: "streams",
             1...100_000,
             \.transport.streamsPerConnectionMax,
             "the most open streams of one connection",
@@ -191,7 +194,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "streamsPerLoopMax",
-            "streams",
+            unit: "streams",
             100...10_000_000,
             \.transport.streamsPerLoopMax,
             "the most open streams of one event loop",
@@ -200,7 +203,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "acceptsPerTurn",
-            "connections",
+            unit: "connections",
             1...1_024,
             \.transport.acceptsPerTurn,
             "the most connections that an event loop accepts in one turn",
@@ -208,7 +211,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "requestsAtEngineMax",
-            "pushes",
+            unit: "pushes",
             16...100_000,
             \.requestsAtEngineMax,
             "the most unanswered pushes of one event loop",
@@ -217,7 +220,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "liveStreamsMax",
-            "streams",
+            unit: "streams",
             0...1_000,
             \.liveStreamsMax,
             "the most open streams of `GET /v1/live`; 0: none",
@@ -225,7 +228,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "eventStreamsMax",
-            "streams",
+            unit: "streams",
             0...1_000,
             \.eventStreamsMax,
             "the most open streams of `GET /v1/events`; 0: none",
@@ -233,7 +236,7 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "eventsHeldMax",
-            "events",
+            unit: "events",
             16...1_000_000,
             \.eventsHeldMax,
             "the most events held for followers that read slowly",
@@ -244,7 +247,6 @@ extension GatewayLimit {
     private static let bytes = [
         GatewayLimit(
             "headerListBytesMax",
-            "bytes",
             4_096...16_384,
             \.transport.headerListBytesMax,
             "the most bytes of the header fields of one request",
@@ -252,7 +254,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "frameBytesMax",
-            "bytes",
             16_384...16_777_215,
             \.transport.frameBytesMax,
             "the largest HTTP/2 frame accepted",
@@ -260,7 +261,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "streamWindowBytes",
-            "bytes",
             16_384...2_147_483_647,
             \.transport.streamWindowBytes,
             "the HTTP/2 window of one stream",
@@ -268,7 +268,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "connectionWindowBytes",
-            "bytes",
             65_535...2_147_483_647,
             \.transport.connectionWindowBytes,
             "the HTTP/2 window of one connection",
@@ -276,7 +275,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "readBytesPerTurn",
-            "bytes",
             16_384...16_777_216,
             \.transport.readBytesPerTurn,
             "the most bytes read from one connection in one turn of its event loop",
@@ -284,7 +282,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "requestBytesPerConnectionMax",
-            "bytes",
             32_768...1_073_741_824,
             \.transport.requestBytesPerConnectionMax,
             "the most bytes of incomplete requests of one connection",
@@ -292,7 +289,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "requestBytesMax",
-            "bytes",
             32_768...1_099_511_627_776,
             \.transport.requestBytesMax,
             "the most bytes of incomplete requests of all connections",
@@ -302,7 +298,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "pendingBytesMax",
-            "bytes",
             0...1_099_511_627_776,
             \.pendingBytesMax,
             "the most bytes of pending pushes and pushes in flight; 0: half of the memory",
@@ -310,7 +305,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "pendingTopicPercentMax",
-            "percent",
             1...100,
             \.pendingTopicPercentMax,
             "the largest share of `pendingBytesMax` for one topic",
@@ -318,7 +312,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "taskBytesMax",
-            "bytes",
             0...1_099_511_627_776,
             \.taskBytesMax,
             "the most bytes of background tasks and sessions, waiting or running; 0: an eighth of the memory",
@@ -327,7 +320,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "taskTopicPercentMax",
-            "percent",
             1...100,
             \.taskTopicPercentMax,
             "the largest share of `taskRequestsMax` and `taskBytesMax` for one topic",
@@ -335,7 +327,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "wakeBytesPerStreamMax",
-            "bytes",
             4_096...1_073_741_824,
             \.wakeBytesPerStreamMax,
             "the most bytes of unanswered payloads of one worker stream",
@@ -344,7 +335,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "discardedBytesMax",
-            "bytes",
             0...1_073_741_824,
             \.transport.discardedBytesMax,
             "the most bytes read of a body that is too large",
@@ -352,7 +342,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "outputBytesMax",
-            "bytes",
             16_384...16_777_216,
             \.transport.outputBytesMax,
             "the most bytes written ahead for one connection",
@@ -360,7 +349,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "streamingBytesSoftMax",
-            "bytes",
             16_384...1_073_741_824,
             \.transport.streamingBytesSoftMax,
             "the most bytes of unread events of one stream before it gets no more",
@@ -368,7 +356,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "queuedBytesPerConnectionMax",
-            "bytes",
             65_536...1_073_741_824,
             \.transport.queuedBytesPerConnectionMax,
             "the most unread bytes of one connection before it is closed",
@@ -376,7 +363,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "historyBytesMax",
-            "bytes",
             4_194_304...1_099_511_627_776,
             \.historyBytesMax,
             "the largest delivery log",
@@ -387,7 +373,6 @@ extension GatewayLimit {
     private static let times = [
         GatewayLimit(
             "handshakeSeconds",
-            "seconds",
             1...600,
             \.transport.handshakeSeconds,
             "the time limit for a TLS handshake",
@@ -395,7 +380,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "pushesPerDeviceSeconds",
-            "seconds",
             1...86_400,
             \.engine.pushRate.seconds,
             countedAs: "pushesPerDeviceMax",
@@ -404,7 +388,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "requestSeconds",
-            "seconds",
             1...3_600,
             \.transport.requestSeconds,
             "the time limit for receiving a request",
@@ -413,7 +396,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "responseSeconds",
-            "seconds",
             1...3_600,
             \.transport.responseSeconds,
             "the time limit for sending a response",
@@ -421,7 +403,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "writeStallSeconds",
-            "seconds",
             1...3_600,
             \.transport.writeStallSeconds,
             "the time after which a connection that accepts no data is closed",
@@ -429,7 +410,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "idleSeconds",
-            "seconds",
             1...604_800,
             \.transport.idleSeconds,
             "the time after which an idle connection is closed",
@@ -437,7 +417,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "pingSeconds",
-            "seconds",
             1...600,
             \.transport.pingSeconds,
             "the time limit for the answer to a PING",
@@ -445,7 +424,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "historySeconds",
-            "seconds",
             60...315_360_000,
             \.historySeconds,
             "the age at which events leave the delivery log",
@@ -453,7 +431,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "lingerSeconds",
-            "seconds",
             0...60,
             \.transport.lingerSeconds,
             "how long a peer may still read the last bytes of a connection that the gateway ends",
@@ -464,7 +441,6 @@ extension GatewayLimit {
     private static let frames = [
         GatewayLimit(
             "outputFramesMax",
-            "frames",
             1...1_000_000,
             \.transport.outputFramesMax,
             "the most frames that wait to be written to one connection",
@@ -472,7 +448,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "continuationFramesMax",
-            "frames",
             1...1_000_000,
             \.transport.continuationFramesMax,
             "the most CONTINUATION frames of one field block",
@@ -480,7 +455,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "controlFramesBurst",
-            "frames",
             100...1_000_000,
             \.transport.controlFramesBurst,
             countedAs: "controlFramesPerSecond",
@@ -491,7 +465,6 @@ extension GatewayLimit {
         ),
         GatewayLimit(
             "controlFramesPerSecond",
-            "frames",
             1...1_000_000,
             \.transport.controlFramesPerSecond,
             "the control frames of one connection a second, beyond the burst",
