@@ -27,6 +27,6 @@ package enum CommandTable {
         .keyRemove,
         .tokenIssue, .tokenList, .tokenRevoke, .contextAdd, .contextUse, .contextList, .contextShow, .contextRemove,
         .health, .backup, .importState, .reload, .faultsList, .faultsSet, .faultsClear, .simulate,
-        .size, .completion { Self.all }, .manual(of: { Self.all }, keys: KeyManual.all),
+        .size, .completion { Self.all }, .manual(of: { Self.all }, keys: KeyManual.manual),
     ]
 }

@@ -168,7 +168,7 @@ struct CommandParserTests {
 @Suite("Manual pages made from the definitions")
 struct ManualPageTests {
     private func page(_ name: String) throws -> String {
-        try #require(ManualPage.all(of: CommandTable.all, keys: KeyManual.all).first { $0.name == name }).text
+        try #require(ManualPage.all(of: CommandTable.all, keys: KeyManual.manual).first { $0.name == name }).text
     }
 
     @Test("Each command's page shows every option and argument", arguments: CommandTable.all.map(\.name))
@@ -205,9 +205,9 @@ struct ManualPageTests {
 
     @Test("Manual pages refer only to existing pages, and each has its own file")
     func references() throws {
-        let names = Set(ManualPage.all(of: CommandTable.all, keys: KeyManual.all).map { "\($0.name) \($0.section)" })
-        #expect(names.count == ManualPage.all(of: CommandTable.all, keys: KeyManual.all).count)
-        for page in ManualPage.all(of: CommandTable.all, keys: KeyManual.all) {
+        let names = Set(ManualPage.all(of: CommandTable.all, keys: KeyManual.manual).map { "\($0.name) \($0.section)" })
+        #expect(names.count == ManualPage.all(of: CommandTable.all, keys: KeyManual.manual).count)
+        for page in ManualPage.all(of: CommandTable.all, keys: KeyManual.manual) {
             for line in page.text.split(separator: "\n") where line.contains("Xr ") {
                 let words = line.split(separator: " ")
                 let index = try #require(words.firstIndex { $0 == ".Xr" || $0 == "Xr" })

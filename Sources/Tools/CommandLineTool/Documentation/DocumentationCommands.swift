@@ -33,7 +33,7 @@ extension CommandDefinition {
     ///   - keys: the keys of the gateway's configuration.
     package static func manual(
         of commands: @escaping @Sendable () -> [CommandDefinition],
-        keys: [KeyManual]
+        keys: [ManualPage.KeyText]
     ) -> CommandDefinition {
         CommandDefinition(
             "manual",

@@ -8,6 +8,8 @@ package struct ManualPage: Sendable {
     /// The page in mdoc format.
     package let text: String
 
+    package typealias KeyText = (name: String, text: String)
+
     /// The path below a manual directory, such as `man1/wakegate-push.1`.
     package var path: String { "man\(self.section)/\(self.name).\(self.section)" }
 
@@ -15,8 +17,8 @@ package struct ManualPage: Sendable {
     ///
     /// - Parameters:
     ///   - commands: all commands of the program.
-    ///   - keys: the keys of the configuration file.
-    package static func all(of commands: [CommandDefinition], keys: [KeyManual]) -> [ManualPage] {
+    ///   - keys: the keys of the configuration file, each with paragraphs.
+    package static func all(of commands: [CommandDefinition], keys: [KeyText]) -> [ManualPage] {
         [self.program(commands)] + commands.map { self.command($0) } + [self.configuration(keys)]
     }
 
@@ -152,7 +154,7 @@ extension ManualPage {
 // MARK: The configuration
 
 extension ManualPage {
-    private static func configuration(_ keys: [KeyManual]) -> ManualPage {
+    private static func configuration(_ keys: [KeyText]) -> ManualPage {
         var page = Self.head("wakegate.json5", 5, "configuration of a WakeGate gateway")
         page.raw(".Sh DESCRIPTION")
         page.paragraphs(
@@ -165,13 +167,7 @@ extension ManualPage {
         page.raw(".Pp")
         page.paragraphs("`wakegate serve --config FILE --check` names every fault of a file.")
         page.raw(".Sh KEYS")
-        let items = keys.map { key in
-            let remark = key.defaultText.map { "Default: \($0)." } ?? "It has no default."
-            return (
-                "Va \(MdocText.argument(key.name))", "\(key.summary): \(key.requirement).\n\(remark)\n\(key.advice)"
-            )
-        }
-        page.list(items)
+        page.list(keys.map { ("Va \(MdocText.argument($0.name))", $0.text) })
         page.raw(".Sh EXAMPLES")
         page.display(
             """
@@ -307,43 +303,5 @@ struct MdocText {
         let escaped = Self.escaped(word)
         if word.contains(" ") || word.isEmpty { return "\"\(escaped)\"" }
         return word.count <= 2 || ".,:;()[]?!|".contains(word) ? "\\&\(escaped)" : escaped
-    }
-}
-
-/// A configuration key, for the help and the manual.
-package struct KeyManual: Sendable {
-    package let name: String
-    /// The meaning of the key, as a phrase.
-    package let summary: String
-    /// The permitted values.
-    package let requirement: String
-    /// The default value; nil if there is none.
-    package let defaultText: String?
-    /// The rationale for the default and when to change it, in sentences; may be empty.
-    package let advice: String
-    /// True if most operators set the key.
-    package let isCommon: Bool
-
-    package init(
-        name: String,
-        summary: String,
-        requirement: String,
-        defaultText: String?,
-        advice: String? = nil,
-        isCommon: Bool = false
-    ) {
-        self.name = name
-        self.summary = summary
-        self.requirement = requirement
-        self.defaultText = defaultText
-        self.advice = advice ?? ""
-        self.isCommon = isCommon
-    }
-
-    /// The lines about the key in the help of a command.
-    package var help: String {
-        let remark = self.defaultText.map { "default: \($0)" } ?? "no default"
-        let advice = self.advice.isEmpty ? "" : "\n      \(self.advice)"
-        return "  \(self.name): \(self.summary)\n      \(self.requirement); \(remark)\(advice)"
     }
 }
