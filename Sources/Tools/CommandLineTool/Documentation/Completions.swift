@@ -144,8 +144,8 @@ extension Completion {
         # zsh completion for wakegate, made by `wakegate completion zsh`.
 
         _wakegate() {
-            local -a offered
-            offered=("${(@f)$(command ${~words[1]} completion zsh -- "${(@)words[2,CURRENT-1]}" "$PREFIX" 2>/dev/null)}")
+            local -a before=("${(@)words[2,CURRENT-1]}") offered
+            offered=("${(@f)$(command ${~words[1]} completion zsh -- "${(@)before}" "$PREFIX" 2>/dev/null)}")
             compset -P 1 '--*='
             case $offered[1] in
                 '') ;;
