@@ -34,22 +34,6 @@ struct MeteredWatchTests {
         try self.settle(watch, now: 120_000) { watch.isMetered == isMetered && watch.isConstrained == isConstrained }
     }
 
-    @Test("A change arrives as a signal, and is read half a second after the last query at the earliest")
-    func changes() throws {
-        let bus = try self.bus("start", "come", "2")
-        let watch = MeteredWatch(socket: bus.socket)
-        try self.settle(watch, now: 0) { watch.isMetered == false && watch.nextAt == 60_000 }
-        try bus.tell("1")
-        try self.settle(watch, now: 100) { watch.nextAt == 500 }
-        #expect(watch.isMetered == false)
-        try self.settle(watch, now: 500) { watch.isMetered == true }
-        try bus.tell("quietly 2")
-        watch.take(now: 60_499)
-        #expect(watch.isMetered == true)
-        try self.settle(watch, now: 60_500) { watch.isMetered == false }
-        #expect(try bus.asked() == 3)
-    }
-
     @Test("Without a bus or NetworkManager the state is unknown; NetworkManager may come and go, and is never started")
     func owner() throws {
         let bus = try self.bus("start", "1")
