@@ -319,18 +319,7 @@ package struct OpenFile: ~Copyable {
     ///
     /// - `bytesMax`: the maximum number of bytes to read.
     package func contents(bytesMax: Int) throws(SystemError) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: min(bytesMax, 65_536))
-        while bytes.count < bytesMax {
-            do throws(SystemError) {
-                let count = try Descriptor.read(self.descriptor, into: &chunk)
-                guard count > 0 else { break }
-                bytes += chunk[..<min(count, bytesMax - bytes.count)]
-            } catch {
-                guard error.number == EINTR else { throw error }
-            }
-        }
-        return bytes
+        try Descriptor.contents(self.descriptor, bytesMax: bytesMax)
     }
 
     /// Writes all of `bytes` in one call.
@@ -393,6 +382,24 @@ package enum Descriptor {
         }
         guard count >= 0 else { throw .last }
         return count
+    }
+
+    /// Returns the bytes from the current position to the end.
+    ///
+    /// - `bytesMax`: the maximum number of bytes to read.
+    package static func contents(_ descriptor: Int32, bytesMax: Int) throws(SystemError) -> [UInt8] {
+        var bytes: [UInt8] = []
+        var chunk = [UInt8](repeating: 0, count: min(bytesMax, 65_536))
+        while bytes.count < bytesMax {
+            do throws(SystemError) {
+                let count = try self.read(descriptor, into: &chunk)
+                guard count > 0 else { break }
+                bytes += chunk[..<min(count, bytesMax - bytes.count)]
+            } catch {
+                guard error.number == EINTR else { throw error }
+            }
+        }
+        return bytes
     }
 
     /// - Returns: the number of bytes written.

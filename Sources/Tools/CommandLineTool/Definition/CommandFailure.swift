@@ -57,20 +57,8 @@ package enum CommandFile {
     ///
     /// - Parameter bytesMax: the maximum number of bytes to read.
     static func standardInput(bytesMax: Int) throws(CommandFailure) -> [UInt8] {
-        var bytes: [UInt8] = []
-        var chunk = [UInt8](repeating: 0, count: 65_536)
-        while bytes.count < bytesMax {
-            do throws(SystemError) {
-                let count = try Descriptor.read(STDIN_FILENO, into: &chunk)
-                guard count > 0 else { break }
-                bytes += chunk[..<min(count, bytesMax - bytes.count)]
-            } catch {
-                guard error.number == EINTR else {
-                    let remedy = "name a file behind @ instead of -"
-                    throw .failed("standard input cannot be read (\(error.reason)); \(remedy)")
-                }
-            }
+        do throws(SystemError) { return try Descriptor.contents(STDIN_FILENO, bytesMax: bytesMax) } catch {
+            throw .failed("standard input cannot be read (\(error.reason)); name a file behind @ instead of -")
         }
-        return bytes
     }
 }
