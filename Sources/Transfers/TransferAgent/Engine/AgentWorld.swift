@@ -133,8 +133,18 @@ package final class MachineWorld: AgentWorld {
         _ request: (method: String, path: String, body: [UInt8]?),
         _ report: @escaping @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
     ) {
-        let question = GatewayQuestion(request, self.settings, report: report)
-        self.network.submit { question.begin(on: $0) }
+        Task { [settings = self.settings, network = self.network] in
+            do throws(GatewayFault) {
+                let request = try settings.gatewayRequest(request.method, request.path, request.body)
+                do throws(HTTPClientError) {
+                    report(.success(try await network.perform(request)))
+                } catch {
+                    throw GatewayFault(error)
+                }
+            } catch {
+                report(.failure(error))
+            }
+        }
     }
 
     package func move(_ step: @escaping @Sendable () -> Bool) {

@@ -10,53 +10,15 @@ package struct GatewayFault: Error, Hashable {
     package init(cause: String) { self.cause = cause }
 }
 
-/// Sends one request to the gateway and reports its response.
-///
-/// `@unchecked Sendable`: accessed only on the `HTTPThread`.
-final class GatewayQuestion: HTTPAgent, @unchecked Sendable {
-    private let settings: AgentSettings
-    private let request: (method: String, path: String, body: [UInt8]?)
-    private let report: @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
-
-    init(
-        _ request: (method: String, path: String, body: [UInt8]?),
-        _ settings: AgentSettings,
-        report: @escaping @Sendable (Result<HTTPResponse, GatewayFault>) -> Void
-    ) {
-        self.request = request
-        self.settings = settings
-        self.report = report
-    }
-
-    func begin(on loop: HTTPLoop) {
-        do throws(GatewayFault) {
-            let request = try self.settings.gatewayRequest(self.request.method, self.request.path, self.request.body)
-            do throws(HTTPClientError) {
-                _ = try loop.start(request, for: self)
-            } catch {
-                throw GatewayFault(cause: error.message)
-            }
-        } catch {
-            self.report(.failure(error))
-        }
-    }
-
-    func momentReached(on loop: HTTPLoop) {}
-
-    func received(_ event: HTTPEvent, on loop: HTTPLoop) {
-        guard case .ended(_, let result) = event else { return }
-        self.report(
-            result.mapError { error in
-                GatewayFault(cause: error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)")
-            }
-        )
-    }
-}
-
 extension GatewayFault {
     /// Creates the fault for an answer with this status.
     init(_ status: Int, reason: String) {
         self.init(cause: "the gateway answered \(status)\(reason.isEmpty ? "" : " \(reason)")")
+    }
+
+    /// Creates the fault for a request without an answer.
+    init(_ error: HTTPClientError) {
+        self.init(cause: error.detail.isEmpty ? error.message : "\(error.message): \(error.detail)")
     }
 }
 
@@ -112,11 +74,7 @@ extension AgentSettings {
     private static let tokenBytesMax = 65_536
 
     /// Returns a request to the gateway with the agent's credentials.
-    fileprivate func gatewayRequest(
-        _ method: String,
-        _ path: String,
-        _ body: [UInt8]?
-    ) throws(GatewayFault) -> HTTPRequest {
+    func gatewayRequest(_ method: String, _ path: String, _ body: [UInt8]?) throws(GatewayFault) -> HTTPRequest {
         guard let gateway = self.gateway else { throw GatewayFault(cause: "no gateway is named") }
         var settings = HTTPClientSettings()
         settings.certificateAuthorityFile = self.gatewayAuthority
