@@ -442,13 +442,13 @@ extension WakeWorker {
         goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool
     ) async throws(WakeWorkerError) {
         let path = "/v1/devices/\(try GatewayCaller.hexadecimal(deviceToken))/conditions"
-        guard !conditions.read.isEmpty else {
+        guard !conditions.isEmpty else {
             throw WakeWorkerError(.badArgument, "no condition is named; report .hardware, .appState or both")
         }
         let report = MachineReport(
             self.request.endpoint,
             path: path,
-            conditions: conditions.read,
+            conditions: conditions,
             root: root,
             goesOnAfter: goesOnAfter
         ) { [reports = self.reports, events = self.eventSource] fault in

@@ -23,19 +23,20 @@ package final class ConditionsWatch {
     private var last = MachineConditions()
 
     /// - Parameters:
-    ///   - conditions: the conditions to read; all other values are nil.
+    ///   - hardware: true to read battery, charger, power saving, heat, memory and network; otherwise they are nil.
+    ///   - appState: true to read the use of the machine; otherwise it is nil.
     ///   - root: `/`, or a folder that replaces it, with `sys`, `proc`, `var` and `run`.
     ///   - network: the source of links and routes.
     package init(
-        _ conditions: ConditionSet = .hardware,
+        hardware: Bool = true,
+        appState: Bool = false,
         root: String = "/",
         network: @autoclosure () -> any NetworkSource = KernelNetwork()
     ) {
         self.folder = SystemFolder(root: root)
-        let readsHardware = conditions.contains(.hardware)
-        self.network = readsHardware ? network() : nil
-        self.devices = readsHardware ? NetlinkSocket.deviceEvents() : nil
-        self.seat = conditions.contains(.appState) ? SeatWatch(socket: self.folder.busSocket) : nil
+        self.network = hardware ? network() : nil
+        self.devices = hardware ? NetlinkSocket.deviceEvents() : nil
+        self.seat = appState ? SeatWatch(socket: self.folder.busSocket) : nil
     }
 
     /// The descriptors that become readable when there are events. They may change with each call of `conditions`.

@@ -71,20 +71,6 @@ package struct MachineConditions: Hashable, Sendable {
     }
 }
 
-/// A set of conditions that a machine can report.
-package struct ConditionSet: OptionSet, Hashable, Sendable {
-    /// The conditions of the hardware: battery, charger, power saving, heat, memory and network.
-    package static let hardware = ConditionSet(rawValue: 1)
-    /// The use of the machine.
-    package static let appState = ConditionSet(rawValue: 2)
-
-    package let rawValue: Int
-
-    package init(rawValue: Int) {
-        self.rawValue = rawValue
-    }
-}
-
 /// The readings of a machine at one time.
 package struct MachineReading: Hashable, Sendable {
     /// The power supplies; nil if the kernel has no such class, as in some containers.

@@ -157,7 +157,7 @@ struct SeatWatchTests {
     @Test("A machine's conditions include appState on request, and the first ones wait for it at most half a second")
     func reading() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
-        let watch = ConditionsWatch(.appState, root: self.folder.path)
+        let watch = ConditionsWatch(hardware: false, appState: true, root: self.folder.path)
         var first = watch.conditions(now: 0)
         while first == nil, let descriptor = watch.descriptors.first, LoginBus.isReadable(descriptor) {
             #expect(watch.nextAt == 500)
@@ -168,7 +168,7 @@ struct SeatWatchTests {
         #expect(watch.descriptors.isEmpty)
         #expect(watch.conditions(now: 15_000)?.isEmpty == true)
         let silent = try LoginBus(root: self.folder.url.appendingPathComponent("s"), ["start", "come", "nothing"])
-        let patient = ConditionsWatch([.appState, .hardware], root: self.folder.path + "/s")
+        let patient = ConditionsWatch(appState: true, root: self.folder.path + "/s")
         #expect(patient.conditions(now: 0) == nil)
         #expect(patient.conditions(now: 499) == nil)
         #expect(patient.conditions(now: 500)?.appState == nil)
@@ -179,7 +179,7 @@ struct SeatWatchTests {
     @Test("A watch without appState does not query logind")
     func unasked() throws {
         let bus = try LoginBus(root: self.folder.url, ["start", "come", "active"])
-        let watch = ConditionsWatch(.hardware, root: self.folder.path)
+        let watch = ConditionsWatch(root: self.folder.path)
         #expect(watch.conditions(now: 0)?.appState == nil)
         #expect(watch.conditions(now: 15_000)?.appState == nil)
         #expect(watch.appStateFault(now: 15_000) == nil && watch.writableDescriptors.isEmpty)

@@ -1,4 +1,3 @@
-internal import LinuxConditions
 import Wire
 
 /// The conditions of a device, which the gateway considers before it launches a wake.
@@ -142,7 +141,4 @@ public struct ReportedConditions: OptionSet, Hashable, Sendable {
     public init(rawValue: Int) {
         self.rawValue = rawValue
     }
-
-    /// The same set in the form that the reader of the machine's conditions requires. Its bits have the same meaning.
-    var read: ConditionSet { ConditionSet(rawValue: self.rawValue) }
 }

@@ -11,7 +11,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     /// The URL path of the device's conditions.
     let path: String
     private let endpoint: GatewayEndpoint
-    private let conditions: ConditionSet
+    private let conditions: ReportedConditions
     private let root: String
     private let goesOnAfter: @Sendable (WakeWorkerError) -> Bool
     private let appStateFault: @Sendable (String?) -> Void
@@ -38,7 +38,7 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     init(
         _ endpoint: GatewayEndpoint,
         path: String,
-        conditions: ConditionSet,
+        conditions: ReportedConditions,
         root: String,
         goesOnAfter: @escaping @Sendable (WakeWorkerError) -> Bool,
         appStateFault: @escaping @Sendable (String?) -> Void
@@ -54,7 +54,11 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     func begin(_ ending: Ending, isConnected: Bool, on loop: HTTPLoop) {
         guard !self.isOver else { return ending.resume(returning: nil) }
         self.ending = ending
-        self.watch = ConditionsWatch(self.conditions, root: self.root)
+        self.watch = ConditionsWatch(
+            hardware: self.conditions.contains(.hardware),
+            appState: self.conditions.contains(.appState),
+            root: self.root
+        )
         self.connectionChanged(isConnected, on: loop)
     }
 

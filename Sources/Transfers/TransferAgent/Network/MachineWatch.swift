@@ -31,7 +31,7 @@ package final class MachineWatch: HTTPAgent, @unchecked Sendable {
     }
 
     package func begin(on loop: HTTPLoop) {
-        self.watch = ConditionsWatch(.hardware, root: self.root)
+        self.watch = ConditionsWatch(root: self.root)
         if self.metered == .auto || self.constrained == .auto { self.network = MeteredWatch(root: self.root) }
         self.momentReached(on: loop)
     }
