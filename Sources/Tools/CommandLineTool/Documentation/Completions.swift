@@ -10,7 +10,7 @@ struct Completion {
     /// the words that do not continue the last one.
     ///
     /// Instead of words, it may return `@files` or `@folders`, or `@command` for a word of another program's command
-    /// line. The shell then completes the word by itself.
+    /// line. The shell then completes the word on its own.
     func offers(_ words: [String]) -> [Offer] {
         let before = words.dropLast()
         let begun = self.commands.filter { before.starts(with: $0.words) }
@@ -88,7 +88,7 @@ extension CommandDefinition {
         return Self.values(argument.placeholder, argument.words)
     }
 
-    /// Returns the completions for the value of an option or argument; empty if there are no suggestions. A word that
+    /// Returns the completions for the value of an option or argument; empty for no suggestions. A word that
     /// ends with `=` must be followed by a value.
     private static func values(_ placeholder: String, _ words: [String]) -> [Completion.Offer] {
         switch placeholder {
