@@ -1,5 +1,4 @@
 import CommandLineTool
-import Policy
 import Testing
 import Wire
 import wakegate
@@ -201,11 +200,6 @@ struct WhatIfCommandTests {
 }
 
 struct PushListCommandTests {
-    @Test("discarded stands for every reason for which the policy discards a push")
-    func discarded() {
-        #expect(PushListCommand.discarded == DiscardReason.ofPushes.map(\.rawValue))
-    }
-
     @Test("A page of pushes is requested with the filters of the list")
     func paths() throws {
         let plain = try ParsedCommand.running("push list")

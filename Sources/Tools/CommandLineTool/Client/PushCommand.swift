@@ -1,6 +1,7 @@
 import Glibc
 import HTTPClient
 import Platform
+import Policy
 package import Wire
 
 extension CommandDefinition {
@@ -223,7 +224,7 @@ extension OptionDefinition {
 /// `wakegate push list`.
 package enum PushListCommand {
     /// The reasons for which a push is discarded.
-    package static let discarded = ["expired", "exhausted", "forceQuit", "unregistered", "cancelled"]
+    static let discarded = DiscardReason.ofPushes.map(\.rawValue)
     package static let outcomes =
         ["pending", "inFlight", "completed", "coalesced", "noWake"] + Self.discarded + ["lost"]
 

@@ -92,24 +92,11 @@ package enum StatsCommand {
 package enum StatsText {
     /// Returns the answer of `/v1/stats` as a list of counters with names.
     package static func totals(_ stats: JSONValue) -> String {
-        let pushes = stats["pushes"] ?? .null
-        let wakes = stats["wakes"] ?? .null
         let workers = stats["workers"] ?? .null
         let devices = stats["devices"] ?? .null
-        var rows: [(String, String)] = [
-            ("pushes accepted", self.number(pushes["accepted"])),
-            ("  completed", self.number(pushes["completed"])),
-            ("  coalesced", self.number(pushes["coalesced"])),
-            ("  discarded", self.sum(pushes["discarded"])),
-            ("  pending", self.number(pushes["pending"])),
-            ("  in flight", self.number(pushes["inFlight"])),
-            ("pushes without a wake", self.number(pushes["noWake"])),
-            ("pushes rejected", self.sum(pushes["rejected"])),
-            ("wakes launched", self.number(wakes["launched"])),
-            ("  ended", self.sum(wakes["results"])),
-            ("pushes per launch", self.pushesPerLaunch(stats)),
-        ]
-        rows += self.tasks(stats["tasks"]) + self.sessions(stats["sessions"])
+        var rows = self.counts(stats, ["pushes", "wakes"])
+        rows.append(("pushes per launch", self.pushesPerLaunch(stats)))
+        rows += self.counts(stats, ["tasks", "sessions"].filter { self.isAnything(stats[$0] ?? .null) })
         rows += [
             ("workers connected", self.number(workers["connected"])),
             ("  slots busy", "\(self.number(workers["busy"])) of \(self.number(workers["slots"]))"),
@@ -137,16 +124,12 @@ package enum StatsText {
         func row(_ name: String, _ value: (JSONValue) -> String) -> [String] {
             [name] + periods.map { value($0.value) }
         }
-        var rows = [
-            [""] + periods.map(\.head),
-            row("pushes accepted") { self.number($0["accepted"]) },
-            row("  completed") { self.number($0["completed"]) },
-            row("  coalesced") { self.number($0["coalesced"]) },
-            row("  discarded") { self.sum($0["discarded"]) },
-            row("wakes launched") { self.number($0["launched"]) },
-            row("  ended") { self.sum($0["results"]) },
-            row("since") { $0["since"]?.text ?? "-" },
-        ]
+        let counters = ["pushes", "wakes"].flatMap { self.counters[$0] ?? [] }
+        var rows = [[""] + periods.map(\.head)]
+        for (name, counter) in counters where periods.contains(where: { $0.value[counter] != nil }) {
+            rows.append(row(name) { self.count($0[counter]) })
+        }
+        rows.append(row("since") { $0["since"]?.text ?? "-" })
         if periods.contains(where: { $0.value["until"] != nil }) {
             rows.append(row("until") { $0["until"]?.text ?? "-" })
         }
@@ -216,33 +199,31 @@ package enum StatsText {
         return rows
     }
 
-    /// Returns the counters of background tasks; empty if there were no tasks.
-    private static func tasks(_ tasks: JSONValue?) -> [(String, String)] {
-        guard let tasks, self.isAnything(tasks) else { return [] }
-        return [
-            ("tasks submitted", self.number(tasks["submitted"])),
-            ("  replaced", self.number(tasks["replaced"])),
-            ("  cancelled", self.number(tasks["cancelled"])),
-            ("  discarded", self.sum(tasks["discarded"])),
-            ("  ended", self.sum(tasks["results"])),
-            ("  waiting", self.number(tasks["waiting"])),
-            ("  running", self.number(tasks["inFlight"])),
-            ("tasks refused", self.sum(tasks["refused"])),
-        ]
-    }
+    /// The rows for the counters of each member of the statistics: the name of a row, and the counter's name.
+    private static let counters = [
+        "pushes": [
+            ("pushes accepted", "accepted"), ("  completed", "completed"), ("  coalesced", "coalesced"),
+            ("  discarded", "discarded"), ("  pending", "pending"), ("  in flight", "inFlight"),
+            ("pushes without a wake", "noWake"), ("pushes rejected", "rejected"),
+        ],
+        "wakes": [("wakes launched", "launched"), ("  ended", "results")],
+        "tasks": [
+            ("tasks submitted", "submitted"), ("  replaced", "replaced"), ("  cancelled", "cancelled"),
+            ("  discarded", "discarded"), ("  ended", "results"), ("  waiting", "waiting"), ("  running", "inFlight"),
+            ("tasks refused", "refused"),
+        ],
+        "sessions": [
+            ("transfers finished", "finished"), ("  completed", "completed"), ("  discarded", "discarded"),
+            ("  waiting", "waiting"), ("  in flight", "inFlight"), ("session wakes ended", "results"),
+            ("transfers refused", "refused"),
+        ],
+    ]
 
-    /// Returns the counters of finished transfers in background sessions; empty if there were no transfers.
-    private static func sessions(_ sessions: JSONValue?) -> [(String, String)] {
-        guard let sessions, self.isAnything(sessions) else { return [] }
-        return [
-            ("transfers finished", self.number(sessions["finished"])),
-            ("  completed", self.number(sessions["completed"])),
-            ("  discarded", self.sum(sessions["discarded"])),
-            ("  waiting", self.number(sessions["waiting"])),
-            ("  in flight", self.number(sessions["inFlight"])),
-            ("session wakes ended", self.sum(sessions["results"])),
-            ("transfers refused", self.number(sessions["refused"])),
-        ]
+    /// Returns the rows of these members of the statistics.
+    private static func counts(_ stats: JSONValue, _ members: [String]) -> [(String, String)] {
+        members.flatMap { member in
+            (self.counters[member] ?? []).map { ($0, self.count(stats[member]?[$1])) }
+        }
     }
 
     /// Returns true if any counter of an object or of its members is not zero.
@@ -295,6 +276,11 @@ package enum StatsText {
         guard !members.isEmpty else { return "0" }
         let parts = members.map { "\($0.name) \(self.number($0.value))" }
         return "\(JSONNumber.text(of: sum)) (\(parts.joined(separator: ", ")))"
+    }
+
+    /// Returns a counter, or the sum of an object's counters with the nonzero ones.
+    private static func count(_ value: JSONValue?) -> String {
+        if case .object = value { self.sum(value) } else { self.number(value) }
     }
 
     static func number(_ value: JSONValue?) -> String {
