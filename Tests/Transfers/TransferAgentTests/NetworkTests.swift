@@ -140,7 +140,7 @@ struct NetworkTests {
                 told.insert("\(method.name.uppercased()) \(parts.joined(separator: "/"))")
             }
         }
-        let operations = AgentOperation.all.map { "\($0.method) \($0.path.joined(separator: "/"))" }
+        let operations = AgentOperation.allCases.map(\.rawValue)
         #expect(told == Set(operations) && operations.count == told.count)
     }
 

@@ -138,8 +138,8 @@ package final class AgentHandler: RequestHandler {
         let parts = target.split(separator: "?", maxSplits: 1, omittingEmptySubsequences: false)
         let path = (parts.first ?? "").split(separator: "/", omittingEmptySubsequences: true)
         let method = request.method.string
-        var methods: [String] = []
-        for operation in AgentOperation.all {
+        var methods: [Substring] = []
+        for operation in AgentOperation.allCases {
             guard let names = operation.names(in: path) else { continue }
             guard operation.method == method else {
                 methods.append(operation.method)
@@ -265,88 +265,59 @@ package final class AgentHandler: RequestHandler {
     }
 }
 
-/// An operation of the agent's API, with its method, path and decoder.
-package struct AgentOperation: Sendable {
-    package let method: String
-    /// The components of the path. `*` matches any name.
-    package let path: [String]
-    /// A function that decodes a request, given the names in its path, its query and its body.
-    let decode: @Sendable (_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(APIError) -> AgentCommand
-    /// True if a body is required.
-    let hasBody: Bool
+/// An operation of the agent's API: its method and its path, in which `*` matches any name.
+package enum AgentOperation: String, CaseIterable, Sendable {
+    case putSession = "PUT v1/sessions/*"
+    case sessions = "GET v1/sessions"
+    case session = "GET v1/sessions/*"
+    case deleteSession = "DELETE v1/sessions/*"
+    case submit = "POST v1/sessions/*/transfers"
+    case transfers = "GET v1/sessions/*/transfers"
+    case transfer = "GET v1/sessions/*/transfers/*"
+    case cancel = "DELETE v1/sessions/*/transfers/*"
+    case take = "POST v1/sessions/*/transfers/*/take"
+    case events = "GET v1/sessions/*/events"
+    case status = "GET v1/status"
+    case metrics = "GET metrics"
+    case openAPI = "GET openapi.json"
+    case health = "GET healthz"
 
-    init(
-        _ method: String,
-        _ path: String,
-        hasBody: Bool = false,
-        _ decode: @escaping @Sendable ([String], AgentQuery, JSONValue?) throws(APIError) -> AgentCommand
-    ) {
-        self.method = method
-        self.path = path.split(separator: "/").map(String.init)
-        self.hasBody = hasBody
-        self.decode = decode
-    }
+    var method: Substring { self.rawValue.prefix { $0 != " " } }
+
+    /// True if a body is required.
+    var hasBody: Bool { [.putSession, .submit, .take].contains(self) }
 
     /// Returns the names in a path of this operation; nil if the path belongs to another operation.
     func names(in parts: [Substring]) -> [String]? {
-        guard parts.count == self.path.count else { return nil }
-        var names: [String] = []
-        for (part, wanted) in zip(parts, self.path) {
-            if wanted == "*" { names.append(String(part)) } else if wanted != part { return nil }
-        }
-        return names
+        let path = self.rawValue.dropFirst(self.method.count + 1).split(separator: "/")
+        guard parts.count == path.count, zip(parts, path).allSatisfy({ $1 == "*" || $0 == $1 }) else { return nil }
+        return zip(parts, path).compactMap { $1 == "*" ? String($0) : nil }
     }
 
-    /// All operations.
-    package static let all: [AgentOperation] = [
-        AgentOperation("PUT", "v1/sessions/*", hasBody: true) { (names, _, body) throws(APIError) in
-            .putSession(try AgentInput.session(names[0]), try AgentInput.change(body))
-        },
-        AgentOperation("GET", "v1/sessions") { (_, _, _) throws(APIError) in .sessions },
-        AgentOperation("GET", "v1/sessions/*") { (names, _, _) throws(APIError) in
-            .session(try AgentInput.session(names[0]))
-        },
-        AgentOperation("DELETE", "v1/sessions/*") { (names, _, _) throws(APIError) in
-            .deleteSession(try AgentInput.session(names[0]))
-        },
-        AgentOperation("POST", "v1/sessions/*/transfers", hasBody: true) { (names, _, body) throws(APIError) in
-            .submit(try AgentInput.session(names[0]), try AgentInput.submission(body))
-        },
-        AgentOperation("GET", "v1/sessions/*/transfers") { (names, query, _) throws(APIError) in
-            .transfers(
-                try AgentInput.session(names[0]),
-                state: try query.state(),
-                limit: try query.limit(),
-                after: try query.after()
-            )
-        },
-        AgentOperation("GET", "v1/sessions/*/transfers/*") { (names, _, _) throws(APIError) in
-            .transfer(try AgentInput.session(names[0]), try AgentInput.transfer(names[1]))
-        },
-        AgentOperation("DELETE", "v1/sessions/*/transfers/*") { (names, query, _) throws(APIError) in
-            .cancel(
-                try AgentInput.session(names[0]),
-                try AgentInput.transfer(names[1]),
-                keeps: try query.keeps()
-            )
-        },
-        AgentOperation("POST", "v1/sessions/*/transfers/*/take", hasBody: true) { (names, _, body) throws(APIError) in
-            let place = try AgentInput.place(body)
-            return .take(
-                try AgentInput.session(names[0]),
-                try AgentInput.transfer(names[1]),
-                to: place.path,
-                replaces: place.replaces
-            )
-        },
-        AgentOperation("GET", "v1/sessions/*/events") { (names, _, _) throws(APIError) in
-            .events(try AgentInput.session(names[0]))
-        },
-        AgentOperation("GET", "v1/status") { (_, _, _) throws(APIError) in .status },
-        AgentOperation("GET", "metrics") { (_, _, _) throws(APIError) in .metrics },
-        AgentOperation("GET", "openapi.json") { (_, _, _) throws(APIError) in .openAPI },
-        AgentOperation("GET", "healthz") { (_, _, _) throws(APIError) in .health },
-    ]
+    /// Decodes a request, given the names in its path, its query and its body.
+    func decode(_ names: [String], _ query: AgentQuery, _ body: JSONValue?) throws(APIError) -> AgentCommand {
+        let session = names.isEmpty ? "" : try AgentInput.session(names[0])
+        switch self {
+        case .putSession: return .putSession(session, try AgentInput.change(body))
+        case .sessions: return .sessions
+        case .session: return .session(session)
+        case .deleteSession: return .deleteSession(session)
+        case .submit: return .submit(session, try AgentInput.submission(body))
+        case .transfers:
+            let (state, limit) = (try query.state(), try query.limit())
+            return .transfers(session, state: state, limit: limit, after: try query.after())
+        case .transfer: return .transfer(session, try AgentInput.transfer(names[1]))
+        case .cancel: return .cancel(session, try AgentInput.transfer(names[1]), keeps: try query.keeps())
+        case .take:
+            let (path, replaces) = try AgentInput.place(body)
+            return .take(session, try AgentInput.transfer(names[1]), to: path, replaces: replaces)
+        case .events: return .events(session)
+        case .status: return .status
+        case .metrics: return .metrics
+        case .openAPI: return .openAPI
+        case .health: return .health
+        }
+    }
 }
 
 /// The query of a request.
