@@ -175,7 +175,6 @@ struct AuthorizationTests {
             on: .all,
             by: role,
             reaching: scope,
-            answers: [200],
             afterFailedStore: .answered
         ) { _ in .asked(.statistics()) }
     }

@@ -268,82 +268,82 @@ final class Requests {
     }
 
     func report(_ request: Int, _ wake: WakeID, _ result: FetchResult) {
-        self.ask(request, .reportResult, .report(Named(wake), .push(result)))
+        self.ask(request, "reportResult", .report(Named(wake), .push(result)))
     }
 
     /// - Parameter milliseconds: the time from now; nil for a whole window.
     func extend(_ request: Int, _ wake: WakeID, milliseconds: Int64? = nil) {
-        self.ask(request, .extendWake, .extend(Named(wake), milliseconds: milliseconds))
+        self.ask(request, "extendWake", .extend(Named(wake), milliseconds: milliseconds))
     }
 
     func release(_ request: Int, _ wake: WakeID, _ reason: String = "no interpreter") {
-        self.ask(request, .releaseWake, .release(Named(wake), reason: reason))
+        self.ask(request, "releaseWake", .release(Named(wake), reason: reason))
     }
 
     func drainStream(_ request: Int, _ stream: Int) {
-        self.ask(request, .drainStream, .drainStream(Self.address(stream)))
+        self.ask(request, "drainStream", .drainStream(Self.address(stream)))
     }
 
     func register(_ request: Int, _ device: Int, topic: Int = 0) {
-        self.ask(request, .registerDevice, .register(device.token, topic: Self.topic(topic)))
+        self.ask(request, "registerDevice", .register(device.token, topic: Self.topic(topic)))
     }
 
     func unregister(_ request: Int, _ device: Int) {
-        self.ask(request, .removeDevice, .unregister(Named(device.token)))
+        self.ask(request, "removeDevice", .unregister(Named(device.token)))
     }
 
     func conditions(_ request: Int, _ device: Int, _ change: (inout ConditionsReport) -> Void) {
         var report = ConditionsReport()
         change(&report)
-        self.ask(request, .reportConditions, .conditions(Named(device.token), report))
+        self.ask(request, "reportConditions", .conditions(Named(device.token), report))
     }
 
     func readConditions(_ request: Int, _ device: Int) {
-        self.ask(request, .conditions, .conditions(of: Named(device.token)))
+        self.ask(request, "conditions", .conditions(of: Named(device.token)))
     }
 
     func simulateLaunch(_ request: Int, _ device: Int, ofPendingAlone: Bool = false) {
         let work = EngineWork.simulateLaunch(Named(device.token), ofPendingAlone: ofPendingAlone)
-        self.ask(request, .simulateLaunch, work)
+        self.ask(request, "simulateLaunch", work)
     }
 
     func simulateExpiration(_ request: Int, _ device: Int) {
-        self.ask(request, .simulateExpiration, .simulateExpiration(Named(device.token)))
+        self.ask(request, "simulateExpiration", .simulateExpiration(Named(device.token)))
     }
 
     func explain(_ request: Int, _ device: Int) {
-        self.ask(request, .explainDevice, .explain(Named(device.token)))
+        self.ask(request, "explainDevice", .explain(Named(device.token)))
     }
 
     func diagnose(_ request: Int, _ device: Int, task: String? = nil) {
-        self.ask(request, .diagnoseDevice, .diagnosis(Named(device.token), task: task))
+        self.ask(request, "diagnoseDevice", .diagnosis(Named(device.token), task: task))
     }
 
     func whatIf(_ request: Int, _ device: Int, _ whatIf: WhatIf) {
-        self.ask(request, .whatIf, .whatIf(Named(device.token), whatIf))
+        self.ask(request, "whatIf", .whatIf(Named(device.token), whatIf))
     }
 
     func whatIf(_ request: Int, topic: Int, _ whatIf: WhatIf) {
-        self.ask(request, .topicWhatIf, .topicWhatIf(topic: Self.topic(topic), whatIf))
+        self.ask(request, "topicWhatIf", .topicWhatIf(topic: Self.topic(topic), whatIf))
     }
 
     func trace(_ request: Int, _ device: Int) {
-        self.ask(request, .deviceTrace, .deviceTrace(Named(device.token)))
+        self.ask(request, "deviceTrace", .deviceTrace(Named(device.token)))
     }
 
     func devicePushes(_ request: Int, _ device: Int) {
-        self.ask(request, .devicePushes, .devicePushes(Named(device.token)))
+        self.ask(request, "devicePushes", .devicePushes(Named(device.token)))
     }
 
     func deviceEvents(_ request: Int, _ device: Int, _ selection: EventSelection = EventSelection()) {
-        self.ask(request, .deviceEvents, .deviceEvents(Named(device.token), selection))
+        self.ask(request, "deviceEvents", .deviceEvents(Named(device.token), selection))
     }
 
     /// Requests the history of the push that request `number` sent.
     func way(_ request: Int, of number: Int, isUpperCase: Bool = false, device: Int? = nil) {
         let apnsID = EngineRig.apnsID(UInt64(number))
         let asked = isUpperCase ? Self.upperCased(apnsID) : apnsID
-        self.ask(request, .pushHistory, .push(asked, device: device?.token))
+        self.ask(request, "pushWay", .push(asked, device: device?.token))
     }
 
     /// Returns the identifier with every letter in upper case.
@@ -353,18 +353,18 @@ final class Requests {
         return text.view.string.uppercased().withByteView { APNsID($0) } ?? apnsID
     }
 
-    func statistics(_ request: Int) { self.ask(request, .totals, .statistics()) }
+    func statistics(_ request: Int) { self.ask(request, "statistics", .statistics()) }
 
     /// Asks for the counts since a moment, in milliseconds since 1970.
     func recent(_ request: Int, topic: Int, since: Int64, until: Int64 = .max) {
-        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic), of: since..<until))
+        self.ask(request, "topicStatistics", .topicStatistics(topic: Self.topic(topic), of: since..<until))
     }
 
     func statistics(_ request: Int, topic: Int) {
-        self.ask(request, .topicStatistics, .topicStatistics(topic: Self.topic(topic)))
+        self.ask(request, "topicStatistics", .topicStatistics(topic: Self.topic(topic)))
     }
 
-    func topics(_ request: Int) { self.ask(request, .topics, .topics) }
+    func topics(_ request: Int) { self.ask(request, "topics", .topics) }
 
     /// - Parameter named: the topics named in the configuration.
     func metrics(_ request: Int, named topics: [Int] = []) {
@@ -375,10 +375,10 @@ final class Requests {
             certificateExpiry: 2_000_000,
             topics: topics.map { EngineRig.topicName($0) }
         )
-        self.ask(request, .metrics, .metrics(figures))
+        self.ask(request, "metrics", .metrics(figures))
     }
 
-    func readiness(_ request: Int) { self.ask(request, .ready, .readiness) }
+    func readiness(_ request: Int) { self.ask(request, "ready", .readiness) }
 
     /// Adds a push that was refused by a loop.
     func rejected(_ reason: APNSReason, topic: Int = 0) {
@@ -389,6 +389,14 @@ final class Requests {
 
     func configure(_ configuration: EngineConfiguration, inForce: @escaping @Sendable (UInt32) -> Void = { _ in }) {
         self.batch.append(.configure(EngineSettings(engine: configuration, inForce: inForce)))
+    }
+
+    /// Sends a request for an operation, given by its name.
+    func ask(_ request: Int, _ name: String, _ work: EngineWork) {
+        guard let operation = Operation.all.first(where: { $0.name == name }) else {
+            preconditionFailure("no operation has the name \(name)")
+        }
+        self.ask(request, operation, work)
     }
 
     /// Sends a request like the gateway's interface; the operation declares its handling after a failure.

@@ -4,68 +4,29 @@ package import Wire
 
 extension Operation {
     /// The operations on devices, for workers and operators.
-    package static let devices = [registerDevice, removeDevice, conditions, reportConditions, listDevices]
-
-    package static let registerDevice = Operation(
-        "registerDevice",
-        .post,
-        "/v1/topics/{topic}/devices",
-        on: .all,
-        by: .worker,
-        reaching: .topicInPath,
-        answers: [201, 400, 409],
-        afterFailedStore: .refused
-    ) { call throws(APIError) in
-        let topic = try call.topic()
-        let token = try Operation.registrationToken(call.body) ?? call.services.newDeviceToken()
-        return .asked(.register(token, topic: topic))
-    }
-
-    package static let removeDevice = ofSubject(
-        "removeDevice",
-        .delete,
-        "/v1/devices/{token}",
-        on: .all,
-        by: .worker,
-        answers: [204, 400, 404]
-    ) { call throws(APIError) in
-        .unregister(try call.device())
-    }
-
-    package static let conditions = ofSubject(
-        "conditions",
-        .get,
-        "/v1/devices/{token}/conditions",
-        on: .all,
-        by: .worker,
-        answers: [200, 400, 404, 410]
-    ) { call throws(APIError) in
-        .conditions(of: try call.device())
-    }
-
-    package static let reportConditions = ofSubject(
-        "reportConditions",
-        .patch,
-        "/v1/devices/{token}/conditions",
-        on: .all,
-        by: .worker,
-        answers: [200, 400, 404, 410]
-    ) { call throws(APIError) in
-        let device = try call.device()
-        let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
-        return .conditions(device, report)
-    }
-
-    package static let listDevices = ofSubject(
-        "listDevices",
-        .get,
-        "/v1/devices",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400]
-    ) { call throws(APIError) in
-        .devices(try DeviceQuestion(query: call.query))
-    }
+    package static let devices: [Operation] = [
+        ofEngine("registerDevice", .post, "/v1/topics/{topic}/devices", on: .all, by: .worker, reaching: .topicInPath) {
+            call throws(APIError) in
+            let topic = try call.topic()
+            let token = try Operation.registrationToken(call.body) ?? call.services.newDeviceToken()
+            return .register(token, topic: topic)
+        },
+        ofEngine("removeDevice", .delete, "/v1/devices/{token}", on: .all, by: .worker) { call throws(APIError) in
+            .unregister(try call.device())
+        },
+        ofEngine("conditions", .get, "/v1/devices/{token}/conditions", on: .all, by: .worker) { call throws(APIError) in
+            .conditions(of: try call.device())
+        },
+        ofEngine("reportConditions", .patch, "/v1/devices/{token}/conditions", on: .all, by: .worker) {
+            call throws(APIError) in
+            let device = try call.device()
+            let report = try ConditionsReport(try RequestBody.object(call.body, reason: "BadCondition"))
+            return .conditions(device, report)
+        },
+        ofEngine("listDevices", .get, "/v1/devices", by: .operator) { call throws(APIError) in
+            .devices(try DeviceQuestion(query: call.query))
+        },
+    ]
 
     /// Returns the token in the body of a registration; nil if the body contains none.
     private static func registrationToken(_ body: ByteView) throws(APIError) -> DeviceToken? {

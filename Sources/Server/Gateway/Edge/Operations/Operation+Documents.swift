@@ -3,43 +3,25 @@ import Wire
 
 extension Operation {
     /// The operations that serve the documents in the executable: the dashboard's files and the OpenAPI document.
-    package static let documents = [dashboard, dashboardFile, openAPI]
-
-    package static let dashboard = Operation(
-        "dashboard",
-        .get,
-        "/",
-        on: .admin,
-        by: .unauthenticated,
-        reaching: .nothing,
-        answers: [200],
-        afterFailedStore: .answered
-    ) { _ throws(APIError) in
-        try Operation.page("index.html")
-    }
-
-    package static let dashboardFile = Operation(
-        "dashboardFile",
-        .get,
-        "/dashboard/{file}",
-        on: .admin,
-        by: .unauthenticated,
-        reaching: .nothing,
-        answers: [200, 404],
-        afterFailedStore: .answered
-    ) { call throws(APIError) in
-        try Operation.page(call.parameter.string)
-    }
-
-    package static let openAPI = ofOperators(
-        "openAPI",
-        .get,
-        "/openapi.json",
-        reaching: .nothing,
-        answers: [200]
-    ) { _ in
-        .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
-    }
+    package static let documents: [Operation] = [
+        Operation("dashboard", .get, "/", by: .unauthenticated, reaching: .nothing, afterFailedStore: .answered) {
+            _ throws(APIError) in
+            try Operation.page("index.html")
+        },
+        Operation(
+            "dashboardFile",
+            .get,
+            "/dashboard/{file}",
+            by: .unauthenticated,
+            reaching: .nothing,
+            afterFailedStore: .answered
+        ) { call throws(APIError) in
+            try Operation.page(call.parameter.string)
+        },
+        ofOperators("openAPI", .get, "/openapi.json", reaching: .nothing) { _ in
+            .answered(OperationAnswer(unsafe EmbeddedFile(wakegate_gateway_openapi).bytes))
+        },
+    ]
 
     /// The content security policy of the dashboard. The dashboard may load and request only files and data from this
     /// listener.

@@ -3,70 +3,43 @@ import Wire
 
 extension Operation {
     /// The operations on the fault rules of `wakegate dev`.
-    package static let faults = [
-        faultRules, replaceFaultRules, addFaultRule, clearFaultRules, removeFaultRule, resetFaultCounters,
+    package static let faults: [Operation] = [
+        fault("faultRules", .get, "/v1/faults") { _, service in
+            OperationAnswer(service.written())
+        },
+        fault("replaceFaultRules", .put, "/v1/faults") { call, service throws(APIError) in
+            let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
+                try FaultRuleReader.rules(text, name: "the body")
+            }
+            service.replace(with: read.rules)
+            return OperationAnswer(service.written(warnings: read.warnings))
+        },
+        fault("addFaultRule", .post, "/v1/faults") { call, service throws(APIError) in
+            let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
+                try FaultRuleReader.rule(text, name: "the body")
+            }
+            var writer = JSONWriter()
+            writer.beginObject()
+            for rule in read.rules {
+                writer.member("id", try service.append(rule))
+            }
+            FaultService.write(read.warnings, to: &writer)
+            writer.endObject()
+            return OperationAnswer(status: 201, writer.buffer.view.array)
+        },
+        fault("clearFaultRules", .delete, "/v1/faults") { _, service in
+            service.replace(with: [])
+            return OperationAnswer(status: 204, [])
+        },
+        fault("removeFaultRule", .delete, "/v1/faults/{id}") { call, service throws(APIError) in
+            try service.remove(call.parameter.string)
+            return OperationAnswer(status: 204, [])
+        },
+        fault("resetFaultCounters", .post, "/v1/faults/reset") { _, service in
+            service.resetCounters()
+            return OperationAnswer(status: 204, [])
+        },
     ]
-
-    package static let faultRules = fault("faultRules", .get, "/v1/faults", answers: [200]) { _, service in
-        OperationAnswer(service.written())
-    }
-
-    package static let replaceFaultRules = fault(
-        "replaceFaultRules",
-        .put,
-        "/v1/faults",
-        answers: [200, 400]
-    ) { call, service throws(APIError) in
-        let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
-            try FaultRuleReader.rules(text, name: "the body")
-        }
-        service.replace(with: read.rules)
-        return OperationAnswer(service.written(warnings: read.warnings))
-    }
-
-    package static let addFaultRule = fault(
-        "addFaultRule",
-        .post,
-        "/v1/faults",
-        answers: [201, 400, 409]
-    ) { call, service throws(APIError) in
-        let read = try Operation.rules(call.body) { text throws(ConfigurationError) in
-            try FaultRuleReader.rule(text, name: "the body")
-        }
-        var writer = JSONWriter()
-        writer.beginObject()
-        for rule in read.rules {
-            writer.member("id", try service.append(rule))
-        }
-        FaultService.write(read.warnings, to: &writer)
-        writer.endObject()
-        return OperationAnswer(status: 201, writer.buffer.view.array)
-    }
-
-    package static let clearFaultRules = fault("clearFaultRules", .delete, "/v1/faults", answers: [204]) { _, service in
-        service.replace(with: [])
-        return OperationAnswer(status: 204, [])
-    }
-
-    package static let removeFaultRule = fault(
-        "removeFaultRule",
-        .delete,
-        "/v1/faults/{id}",
-        answers: [204, 404]
-    ) { call, service throws(APIError) in
-        try service.remove(call.parameter.string)
-        return OperationAnswer(status: 204, [])
-    }
-
-    package static let resetFaultCounters = fault(
-        "resetFaultCounters",
-        .post,
-        "/v1/faults/reset",
-        answers: [204]
-    ) { _, service in
-        service.resetCounters()
-        return OperationAnswer(status: 204, [])
-    }
 
     /// Creates an operation on fault rules, which apply to every topic. The operation fails if the gateway has no fault
     /// service.
@@ -74,17 +47,9 @@ extension Operation {
         _ name: String,
         _ method: HTTPMethod,
         _ path: PathPattern,
-        answers: Set<Int>,
         _ answer: @escaping @Sendable (OperationCall, FaultService) throws(APIError) -> OperationAnswer
     ) -> Operation {
-        ofOperators(
-            name,
-            method,
-            path,
-            reaching: .everyTopic,
-            bodyLimit: .faultRules,
-            answers: answers
-        ) { call throws(APIError) in
+        ofOperators(name, method, path, reaching: .everyTopic, bodyLimit: .faultRules) { call throws(APIError) in
             guard let service = call.services.faults else { throw .noFaultsHere }
             return .answered(try answer(call, service))
         }

@@ -6,107 +6,50 @@ package import Wire
 
 extension Operation {
     /// The operations that show the state and the history of devices and pushes to operators.
-    package static let inspections = [
-        explainDevice, diagnoseDevice, devicePushes, deviceEvents, deviceTrace, listPushes, pushHistory, whatIf,
-        topicWhatIf,
+    package static let inspections: [Operation] = [
+        ofEngine("explainDevice", .get, "/v1/devices/{token}", by: .operator) { call throws(APIError) in
+            .explain(try call.device())
+        },
+        ofEngine("diagnoseDevice", .get, "/v1/devices/{token}/diagnosis", by: .operator) { call throws(APIError) in
+            let task = try call.task()
+            return .diagnosis(try call.device(), task: task)
+        },
+        ofEngine("devicePushes", .get, "/v1/devices/{token}/pushes", by: .operator) { call throws(APIError) in
+            .devicePushes(try call.device())
+        },
+        ofEngine("deviceEvents", .get, "/v1/devices/{token}/events", by: .operator) { call throws(APIError) in
+            let selection = try EventSelection(query: call.query)
+            return .deviceEvents(try call.device(), selection)
+        },
+        ofEngine("deviceTrace", .get, "/v1/devices/{token}/trace", by: .operator) { call throws(APIError) in
+            .deviceTrace(try call.device())
+        },
+        // Requires access to every topic, because the history records pushes without their topics.
+        ofOperators("listPushes", .get, "/v1/pushes", reaching: .everyTopic) { call throws(APIError) in
+            .asked(.pushes(try PushQuestion(query: call.query)))
+        },
+        // Requires access to every topic, because the history records pushes without their topics.
+        ofOperators("pushWay", .get, "/v1/pushes/{apnsID}", reaching: .everyTopic) { call throws(APIError) in
+            let query = try PushQuery(call.query)
+            guard let apnsID = APNsID(call.parameter) else { throw .unknownPush }
+            return .asked(.push(apnsID, device: query.device))
+        },
+        ofEngine(
+            "whatIf",
+            .post,
+            "/v1/devices/{token}/what-if",
+            by: .operator,
+            afterFailedStore: .answeredFromDurableState
+        ) { call throws(APIError) in
+            let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
+            return .whatIf(try call.device(), whatIf)
+        },
+        ofEngine("topicWhatIf", .get, "/v1/topics/{topic}/what-if", by: .operator, reaching: .topicInPath) {
+            call throws(APIError) in
+            let whatIf = try WhatIf(query: call.query)
+            return .topicWhatIf(topic: try call.topic(), whatIf)
+        },
     ]
-
-    package static let explainDevice = ofSubject(
-        "explainDevice",
-        .get,
-        "/v1/devices/{token}",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
-        .explain(try call.device())
-    }
-
-    package static let devicePushes = ofSubject(
-        "devicePushes",
-        .get,
-        "/v1/devices/{token}/pushes",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
-        .devicePushes(try call.device())
-    }
-
-    package static let deviceEvents = ofSubject(
-        "deviceEvents",
-        .get,
-        "/v1/devices/{token}/events",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
-        let selection = try EventSelection(query: call.query)
-        return .deviceEvents(try call.device(), selection)
-    }
-
-    package static let deviceTrace = ofSubject(
-        "deviceTrace",
-        .get,
-        "/v1/devices/{token}/trace",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
-        .deviceTrace(try call.device())
-    }
-
-    /// Requires access to every topic, because the history records pushes without their topics.
-    package static let listPushes = ofOperators(
-        "listPushes",
-        .get,
-        "/v1/pushes",
-        reaching: .everyTopic,
-        answers: [200, 400]
-    ) { call throws(APIError) in
-        .asked(.pushes(try PushQuestion(query: call.query)))
-    }
-
-    /// Requires access to every topic, because the history records pushes without their topics.
-    package static let pushHistory = ofOperators(
-        "pushWay",
-        .get,
-        "/v1/pushes/{apnsID}",
-        reaching: .everyTopic,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
-        let query = try PushQuery(call.query)
-        guard let apnsID = APNsID(call.parameter) else { throw .unknownPush }
-        return .asked(.push(apnsID, device: query.device))
-    }
-
-    package static let whatIf = Operation(
-        "whatIf",
-        .post,
-        "/v1/devices/{token}/what-if",
-        on: .admin,
-        by: .operator,
-        reaching: .topicOfSubject,
-        answers: [200, 400, 404, 500],
-        afterFailedStore: .answeredFromDurableState
-    ) { call throws(APIError) in
-        let whatIf = try WhatIf(try RequestBody.object(call.body, reason: "BadPolicy"))
-        return .asked(.whatIf(try call.device(), whatIf))
-    }
-
-    package static let topicWhatIf = Operation(
-        "topicWhatIf",
-        .get,
-        "/v1/topics/{topic}/what-if",
-        on: .admin,
-        by: .operator,
-        reaching: .topicInPath,
-        answers: [200, 400, 404, 500],
-        afterFailedStore: .answeredFromDurableState
-    ) { call throws(APIError) in
-        let whatIf = try WhatIf(query: call.query)
-        return .asked(.topicWhatIf(topic: try call.topic(), whatIf))
-    }
 }
 
 // MARK: - At the engine
@@ -129,6 +72,30 @@ extension EngineWork {
                     for: scope.caller
                 )
             )
+        }
+    }
+
+    /// Answers with the checks that decide when a push to a device, or one of its task requests, launches.
+    ///
+    /// - `task`: the identifier of the task request; nil for a push.
+    package static func diagnosis(_ device: Named<DeviceToken>, task: String?) -> EngineWork {
+        EngineWork(reading: device) { scope, device in
+            let snapshot = scope.workspace.snapshot(device.index)
+            let topic = scope.engine.topic(of: device.index)
+            var outlook = task.map { scope.dispatcher.outlook(ofTask: $0, device.index) }
+            if let found = outlook {
+                let takers = scope.workspace.takersShown(found.launch.takers, of: found.target, topic)
+                outlook?.launch.takers = takers
+            }
+            let diagnosis = Diagnosis(
+                device: snapshot,
+                task: outlook,
+                webhook: scope.room.webhooks[snapshot.topic],
+                workers: scope.workspace.workerCounts(topic),
+                now: scope.engine.now,
+                offset: scope.workspace.offset
+            )
+            return .json { diagnosis.write(to: &$0) }
         }
     }
 
@@ -399,6 +366,23 @@ extension HistoryQuestion.Subject {
 }
 
 // MARK: - Queries
+
+extension OperationCall {
+    /// Returns the identifier of the task request in the query, `task=<identifier>`; nil for a push.
+    ///
+    /// - Throws: `APIError` if a parameter is unknown or repeated, or if the identifier is invalid.
+    fileprivate func task() throws(APIError) -> String? {
+        var task: String?
+        try QueryParameter.forEach(of: self.query) { parameter throws(APIError) in
+            guard parameter.name == "task" else {
+                throw parameter.unknown(among: ["task"], "a diagnosis takes task alone")
+            }
+            guard IdentifierPattern.isIdentifier(parameter.value.utf8) else { throw .badTaskIdentifier }
+            task = parameter.value
+        }
+        return task
+    }
+}
 
 extension WhatIf {
     /// - Parameter query: `<parameter>=<value>&...`, each parameter at most once.

@@ -4,21 +4,30 @@ import Synchronization
 package import Wire
 
 extension Operation {
-    /// The operation of the provider API. It has no action: the loops handle pushes themselves, because the checks have
-    /// a different order and the answers a different form. Apple's documentation describes this operation;
-    /// `openapi.json` does not.
-    package static let push = Operation(
-        "push",
-        .post,
-        "/3/device/{token}",
-        on: .edge,
-        by: .provider,
-        reaching: .topicOfSubject,
-        bodyLimit: .payload,
-        answers: [200, 400, 403, 404, 405, 410, 413, 429, 500, 503],
-        afterFailedStore: .refused,
-        action: nil
-    )
+    /// The operations that accept pushes.
+    package static let pushes: [Operation] = [
+        // The operation of the provider API. It has no action: the loops handle pushes themselves, because the checks
+        // have a different order and the answers a different form. Apple's documentation describes this operation;
+        // `openapi.json` does not.
+        Operation(
+            "push",
+            .post,
+            "/3/device/{token}",
+            by: .provider,
+            reaching: .topicOfSubject,
+            bodyLimit: .payload,
+            afterFailedStore: .refused,
+            action: nil
+        ),
+        // The operation with which operators test devices and workers.
+        ofEngine("testPush", .post, "/v1/devices/{token}/push", by: .operator, bodyLimit: .testPush) {
+            call throws(APIError) in
+            guard let rules = call.services.testPushRules.withLock({ $0 }) else { throw .testPushesNotPermitted }
+            let body = try RequestBody.object(call.body, reason: "BadPush")
+            let (device, apnsID) = (try call.device(), call.services.newAPNsID())
+            return .testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules))
+        },
+    ]
 
     /// Returns true if a request belongs to the provider API, which is not routed by the operation table. On the
     /// listeners for providers and workers, the provider API answers every path that does not begin with `/v1/`.
@@ -26,23 +35,6 @@ extension Operation {
         role != .admin && !path.starts(with: "/v1/")
     }
 
-    /// The operation with which operators test devices and workers.
-    package static let testPush = Operation(
-        "testPush",
-        .post,
-        "/v1/devices/{token}/push",
-        on: .admin,
-        by: .operator,
-        reaching: .topicOfSubject,
-        bodyLimit: .testPush,
-        answers: [200, 400, 404],
-        afterFailedStore: .refused
-    ) { call throws(APIError) in
-        guard let rules = call.services.testPushRules.withLock({ $0 }) else { throw .testPushesNotPermitted }
-        let body = try RequestBody.object(call.body, reason: "BadPush")
-        let (device, apnsID) = (try call.device(), call.services.newAPNsID())
-        return .asked(.testPush(try TestPushBody(body).push(to: device, call.parameter, apnsID, rules)))
-    }
 }
 
 // MARK: - At the engine

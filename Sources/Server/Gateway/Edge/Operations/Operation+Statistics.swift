@@ -4,55 +4,22 @@ import Wire
 
 extension Operation {
     /// The operations on counters and metrics, in total and per topic.
-    package static let statistics = [totals, topicStatistics, topics, metrics]
-
-    package static let totals = Operation(
-        "statistics",
-        .get,
-        "/v1/stats",
-        on: .admin,
-        by: .operator,
-        reaching: .everyTopic,
-        answers: [200, 400],
-        afterFailedStore: .answeredFromDurableState
-    ) { call throws(APIError) in
-        .asked(.statistics(of: try call.period()))
-    }
-
-    package static let topicStatistics = Operation(
-        "topicStatistics",
-        .get,
-        "/v1/stats/topics/{topic}",
-        on: .admin,
-        by: .operator,
-        reaching: .topicInPath,
-        answers: [200, 400, 404],
-        afterFailedStore: .answeredFromDurableState
-    ) { call throws(APIError) in
-        .asked(.topicStatistics(topic: try call.topic(), of: try call.period()))
-    }
-
-    package static let topics = ofSubject(
-        "topics",
-        .get,
-        "/v1/topics",
-        on: .admin,
-        by: .operator,
-        answers: [200]
-    ) { _ in
-        .topics
-    }
-
-    package static let metrics = ofOperators(
-        "metrics",
-        .get,
-        "/metrics",
-        reaching: .everyTopic,
-        answers: [200]
-    ) { call in
-        call.services.metrics.ask(reply: call.reply, for: call.caller, afterFailedStore: call.afterFailedStore)
-        return .handedOn
-    }
+    package static let statistics: [Operation] = [
+        ofEngine("statistics", .get, "/v1/stats", by: .operator, reaching: .everyTopic) { call throws(APIError) in
+            .statistics(of: try call.period())
+        },
+        ofEngine("topicStatistics", .get, "/v1/stats/topics/{topic}", by: .operator, reaching: .topicInPath) {
+            call throws(APIError) in
+            .topicStatistics(topic: try call.topic(), of: try call.period())
+        },
+        ofEngine("topics", .get, "/v1/topics", by: .operator) { _ in
+            .topics
+        },
+        ofOperators("metrics", .get, "/metrics", reaching: .everyTopic) { call in
+            call.services.metrics.ask(reply: call.reply, for: call.caller, afterFailedStore: call.afterFailedStore)
+            return .handedOn
+        },
+    ]
 }
 
 extension OperationCall {

@@ -4,127 +4,74 @@ package import Wire
 
 extension Operation {
     /// The operations on a device's background tasks and sessions.
-    package static let tasks = [
-        submitTask, listTasks, cancelTasks, cancelTask, transfersFinished, resources, allTasks,
+    package static let tasks: [Operation] = [
+        ofEngine("submitTask", .post, "/v1/devices/{token}/tasks", on: .all, by: .worker, rate: .submissions) {
+            call throws(APIError) in
+            var task = try IncomingTask(try RequestBody.object(call.body, reason: "BadTaskRequest"))
+            task.details.trace = call.trace.array
+            return .submitTask(try call.device(), task)
+        },
+        ofEngine("listTasks", .get, "/v1/devices/{token}/tasks", on: .all, by: .worker) { call throws(APIError) in
+            .listTasks(try call.device())
+        },
+        ofEngine("cancelTasks", .delete, "/v1/devices/{token}/tasks", on: .all, by: .worker) { call throws(APIError) in
+            // A misspelled request to cancel one task must not cancel all.
+            guard call.query.isEmpty else {
+                let message =
+                    "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
+                throw APIError(400, "BadQuery", message)
+            }
+            return .cancelTask(try call.device(), identifier: nil)
+        },
+        ofEngine("cancelTask", .delete, "/v1/devices/{token}/tasks/{identifier}", on: .all, by: .worker) {
+            call throws(APIError) in
+            .cancelTask(try call.device(), identifier: try call.identifier())
+        },
+        ofEngine(
+            "transfersFinished",
+            .post,
+            "/v1/devices/{token}/sessions/{session}",
+            on: .all,
+            by: .worker,
+            rate: .submissions
+        ) { call throws(APIError) in
+            let object = try RequestBody.object(call.body, reason: "BadSession")
+            let finished = try FinishedTransfers(object, session: try call.session())
+            return .transfersFinished(try call.device(), finished)
+        },
+        ofEngine(
+            "resources",
+            .get,
+            "/v1/topics/{topic}/resources",
+            on: .all,
+            by: .worker,
+            reaching: .topicInPath,
+            afterFailedStore: .refused
+        ) { call throws(APIError) in
+            .resources(topic: try call.topic())
+        },
+        ofEngine("allTasks", .get, "/v1/tasks", by: .operator) { call throws(APIError) in
+            .tasks(try TaskQuestion(query: call.query))
+        },
     ]
-
-    package static let submitTask = ofSubject(
-        "submitTask",
-        .post,
-        "/v1/devices/{token}/tasks",
-        on: .all,
-        by: .worker,
-        answers: [201, 400, 403, 404, 409, 410],
-        rate: .submissions
-    ) { call throws(APIError) in
-        var task = try IncomingTask(try RequestBody.object(call.body, reason: "BadTaskRequest"))
-        task.details.trace = call.trace.array
-        return .submitTask(try call.device(), task)
-    }
-
-    package static let listTasks = ofSubject(
-        "listTasks",
-        .get,
-        "/v1/devices/{token}/tasks",
-        on: .all,
-        by: .worker,
-        answers: [200, 400, 404, 410]
-    ) { call throws(APIError) in
-        .listTasks(try call.device())
-    }
-
-    package static let cancelTasks = ofSubject(
-        "cancelTasks",
-        .delete,
-        "/v1/devices/{token}/tasks",
-        on: .all,
-        by: .worker,
-        answers: [204, 400, 404, 410]
-    ) { call throws(APIError) in
-        // A misspelled request to cancel one task must not cancel all.
-        guard call.query.isEmpty else {
-            let message =
-                "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
-            throw APIError(400, "BadQuery", message)
-        }
-        return .cancelTask(try call.device(), identifier: nil)
-    }
-
-    package static let cancelTask = ofSubject(
-        "cancelTask",
-        .delete,
-        "/v1/devices/{token}/tasks/{identifier}",
-        on: .all,
-        by: .worker,
-        answers: [204, 400, 404, 410]
-    ) { call throws(APIError) in
-        .cancelTask(try call.device(), identifier: try call.identifier())
-    }
-
-    package static let transfersFinished = ofSubject(
-        "transfersFinished",
-        .post,
-        "/v1/devices/{token}/sessions/{session}",
-        on: .all,
-        by: .worker,
-        answers: [202, 400, 404, 409, 410],
-        rate: .submissions
-    ) { call throws(APIError) in
-        let object = try RequestBody.object(call.body, reason: "BadSession")
-        let finished = try FinishedTransfers(object, session: try call.session())
-        return .transfersFinished(try call.device(), finished)
-    }
-
-    package static let resources = Operation(
-        "resources",
-        .get,
-        "/v1/topics/{topic}/resources",
-        on: .all,
-        by: .worker,
-        reaching: .topicInPath,
-        answers: [200, 400],
-        afterFailedStore: .refused
-    ) { call throws(APIError) in
-        .asked(.resources(topic: try call.topic()))
-    }
-
-    package static let allTasks = ofSubject(
-        "allTasks",
-        .get,
-        "/v1/tasks",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400]
-    ) { call throws(APIError) in
-        .tasks(try TaskQuestion(query: call.query))
-    }
 }
 
 extension Operation {
     /// The operations that simulate a task's launch and expiration, like the commands of the iOS debugger.
-    package static let taskSimulations = [simulateTaskLaunch, simulateTaskExpiration]
-
-    package static let simulateTaskLaunch = ofSubject(
-        "simulateTaskLaunch",
-        .post,
-        "/v1/devices/{token}/tasks/{identifier}/simulate-launch",
-        on: .admin,
-        by: .operator,
-        answers: [202, 400, 404, 409, 410]
-    ) { call throws(APIError) in
-        .simulateTaskLaunch(try call.device(), identifier: try call.identifier())
-    }
-
-    package static let simulateTaskExpiration = ofSubject(
-        "simulateTaskExpiration",
-        .post,
-        "/v1/devices/{token}/tasks/{identifier}/simulate-expiration",
-        on: .admin,
-        by: .operator,
-        answers: [202, 400, 404, 409]
-    ) { call throws(APIError) in
-        .simulateTaskExpiration(try call.device(), identifier: try call.identifier())
-    }
+    package static let taskSimulations: [Operation] = [
+        ofEngine("simulateTaskLaunch", .post, "/v1/devices/{token}/tasks/{identifier}/simulate-launch", by: .operator) {
+            call throws(APIError) in
+            .simulateTaskLaunch(try call.device(), identifier: try call.identifier())
+        },
+        ofEngine(
+            "simulateTaskExpiration",
+            .post,
+            "/v1/devices/{token}/tasks/{identifier}/simulate-expiration",
+            by: .operator
+        ) { call throws(APIError) in
+            .simulateTaskExpiration(try call.device(), identifier: try call.identifier())
+        },
+    ]
 }
 
 // MARK: - Engine work

@@ -2,53 +2,38 @@ import Wire
 
 extension Operation {
     /// The operations that maintain the gateway.
-    package static let upkeep = [backUp, reload]
-
-    package static let backUp = ofOperators(
-        "backUp",
-        .post,
-        "/v1/backup",
-        reaching: .everyTopic,
-        answers: [201, 400, 409, 500]
-    ) { call throws(APIError) in
-        let object = try RequestBody.object(call.body, reason: "BadName")
-        guard case .string(let name)? = object["name"] else { throw .badName }
-        try call.services.backups.start(name, reply: call.reply)
-        return .handedOn
-    }
-
-    package static let reload = ofOperators(
-        "reload",
-        .post,
-        "/v1/reload",
-        reaching: .everyTopic,
-        answers: [200, 400, 409]
-    ) { call throws(APIError) in
-        try call.services.reload(call.reply)
-        return .handedOn
-    }
+    package static let upkeep: [Operation] = [
+        ofOperators("backUp", .post, "/v1/backup", reaching: .everyTopic) { call throws(APIError) in
+            let object = try RequestBody.object(call.body, reason: "BadName")
+            guard case .string(let name)? = object["name"] else { throw .badName }
+            try call.services.backups.start(name, reply: call.reply)
+            return .handedOn
+        },
+        ofOperators("reload", .post, "/v1/reload", reaching: .everyTopic) { call throws(APIError) in
+            try call.services.reload(call.reply)
+            return .handedOn
+        },
+    ]
 }
 
 extension Operation {
     /// The operations that report the gateway's health and version.
-    package static let health = [alive, ready, version]
-
-    package static let alive = ofOperators("alive", .get, "/healthz", reaching: .nothing, answers: [200]) { _ in
-        .answered(OperationAnswer(Array(#"{"alive":true}"#.utf8)))
-    }
-
-    package static let ready = ofOperators("ready", .get, "/readyz", reaching: .nothing, answers: [200]) { _ in
-        .asked(.readiness)
-    }
-
-    package static let version = ofOperators("version", .get, "/version", reaching: .nothing, answers: [200]) { _ in
-        let body = JSONWriter.object { writer in
-            writer.member("version", wakeGateVersion)
-            writer.member("commit", wakeGateCommit)
-            writer.member("build", BuildKind.name)
-        }
-        return .answered(OperationAnswer(body))
-    }
+    package static let health: [Operation] = [
+        ofOperators("alive", .get, "/healthz", reaching: .nothing) { _ in
+            .answered(OperationAnswer(Array(#"{"alive":true}"#.utf8)))
+        },
+        ofOperators("ready", .get, "/readyz", reaching: .nothing) { _ in
+            .asked(.readiness)
+        },
+        ofOperators("version", .get, "/version", reaching: .nothing) { _ in
+            let body = JSONWriter.object { writer in
+                writer.member("version", wakeGateVersion)
+                writer.member("commit", wakeGateCommit)
+                writer.member("build", BuildKind.name)
+            }
+            return .answered(OperationAnswer(body))
+        },
+    ]
 }
 
 // MARK: - At the engine

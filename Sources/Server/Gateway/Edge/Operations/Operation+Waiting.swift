@@ -4,46 +4,21 @@ package import Wire
 
 extension Operation {
     /// The operations on the pending launches of topics and devices.
-    package static let waiting = [pauseTopic, resumeTopic, pendingPush, dropPending]
-
-    package static let pauseTopic = switching("pauseTopic", "/v1/topics/{topic}/pause", isPaused: true)
-    package static let resumeTopic = switching("resumeTopic", "/v1/topics/{topic}/resume", isPaused: false)
+    package static let waiting: [Operation] = [
+        switching("pauseTopic", "/v1/topics/{topic}/pause", isPaused: true),
+        switching("resumeTopic", "/v1/topics/{topic}/resume", isPaused: false),
+        ofEngine("pendingPush", .get, "/v1/devices/{token}/pending", by: .operator) { call throws(APIError) in
+            .pendingPush(try call.device())
+        },
+        ofEngine("dropPending", .delete, "/v1/devices/{token}/pending", by: .operator) { call throws(APIError) in
+            .cancelPending(try call.device())
+        },
+    ]
 
     private static func switching(_ name: String, _ path: PathPattern, isPaused: Bool) -> Operation {
-        Operation(
-            name,
-            .post,
-            path,
-            on: .admin,
-            by: .operator,
-            reaching: .topicInPath,
-            answers: [200, 400, 404, 409],
-            afterFailedStore: .refused
-        ) { call throws(APIError) in
-            .asked(.pauseTopic(topic: try call.topic(), isPaused))
+        ofEngine(name, .post, path, by: .operator, reaching: .topicInPath) { call throws(APIError) in
+            .pauseTopic(topic: try call.topic(), isPaused)
         }
-    }
-
-    package static let pendingPush = ofSubject(
-        "pendingPush",
-        .get,
-        "/v1/devices/{token}/pending",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404]
-    ) { call throws(APIError) in
-        .pendingPush(try call.device())
-    }
-
-    package static let dropPending = ofSubject(
-        "dropPending",
-        .delete,
-        "/v1/devices/{token}/pending",
-        on: .admin,
-        by: .operator,
-        answers: [200, 400, 404, 409]
-    ) { call throws(APIError) in
-        .cancelPending(try call.device())
     }
 }
 
@@ -88,36 +63,23 @@ extension EngineWork {
 
 extension Operation {
     /// The operations that simulate events of a device.
-    package static let simulations = [simulateLaunch, simulateExpiration]
-
-    package static let simulateLaunch = ofSubject(
-        "simulateLaunch",
-        .post,
-        "/v1/devices/{token}/simulate-launch",
-        on: .admin,
-        by: .operator,
-        answers: [202, 400, 404, 409, 410]
-    ) { call throws(APIError) in
-        var isOfPendingAlone = false
-        try QueryParameter.forEach(of: call.query) { parameter throws(APIError) in
-            guard parameter.name == "pending" else {
-                throw parameter.unknown(among: ["pending"], "a launch takes pending alone")
+    package static let simulations: [Operation] = [
+        ofEngine("simulateLaunch", .post, "/v1/devices/{token}/simulate-launch", by: .operator) {
+            call throws(APIError) in
+            var isOfPendingAlone = false
+            try QueryParameter.forEach(of: call.query) { parameter throws(APIError) in
+                guard parameter.name == "pending" else {
+                    throw parameter.unknown(among: ["pending"], "a launch takes pending alone")
+                }
+                isOfPendingAlone = try parameter.flag()
             }
-            isOfPendingAlone = try parameter.flag()
-        }
-        return .simulateLaunch(try call.device(), ofPendingAlone: isOfPendingAlone)
-    }
-
-    package static let simulateExpiration = ofSubject(
-        "simulateExpiration",
-        .post,
-        "/v1/devices/{token}/simulate-expiration",
-        on: .admin,
-        by: .operator,
-        answers: [202, 400, 404, 409]
-    ) { call throws(APIError) in
-        .simulateExpiration(try call.device())
-    }
+            return .simulateLaunch(try call.device(), ofPendingAlone: isOfPendingAlone)
+        },
+        ofEngine("simulateExpiration", .post, "/v1/devices/{token}/simulate-expiration", by: .operator) {
+            call throws(APIError) in
+            .simulateExpiration(try call.device())
+        },
+    ]
 }
 
 // MARK: - At the engine

@@ -4,48 +4,26 @@ package import Wire
 
 extension Operation {
     /// The operations that stream and chart the gateway's activity for the dashboard.
-    package static let watching = [live, events, samples]
-
-    package static let live = ofOperators(
-        "live",
-        .get,
-        "/v1/live",
-        reaching: .everyTopic,
-        answers: [200],
-        isStream: true
-    ) { _ in
-        .watching
-    }
-
-    /// The stream of new events that match the query's filter.
-    package static let events = ofOperators(
-        "events",
-        .get,
-        "/v1/events",
-        reaching: .everyTopic,
-        answers: [200, 400],
-        isStream: true
-    ) { call throws(APIError) in
-        .following(try EventFilter(query: call.query))
-    }
-
-    /// The past samples, at the interval in the query: one sample per second by default.
-    package static let samples = ofOperators(
-        "samples",
-        .get,
-        "/v1/samples",
-        reaching: .everyTopic,
-        answers: [200, 400]
-    ) { call throws(APIError) in
-        let text = call.query.isEmpty ? "every=1" : call.query.string
-        guard text.hasPrefix("every="), let seconds = Int(text.dropFirst("every=".count)),
-            let samples = call.services.live.samples(seconds: seconds)
-        else {
-            let known = SampleHistory.spans.map { "\($0.seconds)" }.joined(separator: ", ")
-            throw APIError(400, "BadQuery", "Samples take the parameter every=<seconds> alone, one of \(known).")
-        }
-        return .answered(OperationAnswer(samples))
-    }
+    package static let watching: [Operation] = [
+        ofOperators("live", .get, "/v1/live", reaching: .everyTopic, isStream: true) { _ in
+            .watching
+        },
+        // The stream of new events that match the query's filter.
+        ofOperators("events", .get, "/v1/events", reaching: .everyTopic, isStream: true) { call throws(APIError) in
+            .following(try EventFilter(query: call.query))
+        },
+        // The past samples, at the interval in the query: one sample per second by default.
+        ofOperators("samples", .get, "/v1/samples", reaching: .everyTopic) { call throws(APIError) in
+            let text = call.query.isEmpty ? "every=1" : call.query.string
+            guard text.hasPrefix("every="), let seconds = Int(text.dropFirst("every=".count)),
+                let samples = call.services.live.samples(seconds: seconds)
+            else {
+                let known = SampleHistory.spans.map { "\($0.seconds)" }.joined(separator: ", ")
+                throw APIError(400, "BadQuery", "Samples take the parameter every=<seconds> alone, one of \(known).")
+            }
+            return .answered(OperationAnswer(samples))
+        },
+    ]
 }
 
 extension EventFilter {

@@ -4,87 +4,41 @@ package import Wire
 
 extension Operation {
     /// The operations with which workers subscribe to wakes and answer them.
-    package static let workers = [
-        subscribe, reportResult, extendWake, releaseWake, reportProgress, drainStream,
+    package static let workers: [Operation] = [
+        Operation(
+            "subscribe",
+            .get,
+            "/v1/topics/{topic}/wakes",
+            by: .worker,
+            reaching: .topicInPath,
+            isStream: true,
+            afterFailedStore: .refused
+        ) { call throws(APIError) in
+            let query = try SubscriptionQuery(call.query)
+            return .subscribed(topic: try call.topic(), query.request)
+        },
+        ofEngine("reportResult", .post, "/v1/wakes/{wake}", by: .worker) { call throws(APIError) in
+            let report = try RequestBody.report(call.body)
+            return .report(try call.wake(), report)
+        },
+        ofEngine("extendWake", .post, "/v1/wakes/{wake}/extend", by: .worker) { call throws(APIError) in
+            let milliseconds = try RequestBody.extension(call.body)
+            return .extend(try call.wake(), milliseconds: milliseconds)
+        },
+        ofEngine("releaseWake", .post, "/v1/wakes/{wake}/release", by: .worker) { call throws(APIError) in
+            let reason = try RequestBody.release(call.body)
+            return .release(try call.wake(), reason: reason)
+        },
+        ofEngine("reportProgress", .post, "/v1/wakes/{wake}/progress", by: .worker, rate: .progress) {
+            call throws(APIError) in
+            let progress = try RequestBody.progress(call.body)
+            return .progress(try call.wake(), progress)
+        },
+        ofEngine("drainStream", .post, "/v1/streams/{stream}/drain", by: .worker) { call throws(APIError) in
+            guard let stream = call.services.streamNames.stream(call.parameter.string) else { throw .unknownStream }
+            return .drainStream(.stream(stream))
+        },
     ]
-
-    package static let subscribe = Operation(
-        "subscribe",
-        .get,
-        "/v1/topics/{topic}/wakes",
-        on: .edge,
-        by: .worker,
-        reaching: .topicInPath,
-        answers: [200, 400],
-        isStream: true,
-        afterFailedStore: .refused
-    ) { call throws(APIError) in
-        let query = try SubscriptionQuery(call.query)
-        return .subscribed(topic: try call.topic(), query.request)
-    }
-
-    package static let reportResult = Operation(
-        "reportResult",
-        .post,
-        "/v1/wakes/{wake}",
-        on: .edge,
-        by: .worker,
-        reaching: .topicOfSubject,
-        answers: [204, 400, 404, 409],
-        afterFailedStore: .refused
-    ) { call throws(APIError) in
-        let report = try RequestBody.report(call.body)
-        return .asked(.report(try call.wake(), report))
-    }
-
-    package static let extendWake = ofSubject(
-        "extendWake",
-        .post,
-        "/v1/wakes/{wake}/extend",
-        on: .edge,
-        by: .worker,
-        answers: [200, 400, 404, 409]
-    ) { call throws(APIError) in
-        let milliseconds = try RequestBody.extension(call.body)
-        return .extend(try call.wake(), milliseconds: milliseconds)
-    }
-
-    package static let releaseWake = ofSubject(
-        "releaseWake",
-        .post,
-        "/v1/wakes/{wake}/release",
-        on: .edge,
-        by: .worker,
-        answers: [204, 400, 404, 409]
-    ) { call throws(APIError) in
-        let reason = try RequestBody.release(call.body)
-        return .release(try call.wake(), reason: reason)
-    }
-
-    package static let reportProgress = ofSubject(
-        "reportProgress",
-        .post,
-        "/v1/wakes/{wake}/progress",
-        on: .edge,
-        by: .worker,
-        answers: [200, 400, 404, 409],
-        rate: .progress
-    ) { call throws(APIError) in
-        let progress = try RequestBody.progress(call.body)
-        return .progress(try call.wake(), progress)
-    }
-
-    package static let drainStream = ofSubject(
-        "drainStream",
-        .post,
-        "/v1/streams/{stream}/drain",
-        on: .edge,
-        by: .worker,
-        answers: [204, 404]
-    ) { call throws(APIError) in
-        guard let stream = call.services.streamNames.stream(call.parameter.string) else { throw .unknownStream }
-        return .drainStream(.stream(stream))
-    }
 }
 
 // MARK: - Engine work

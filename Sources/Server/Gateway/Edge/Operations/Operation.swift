@@ -1,7 +1,8 @@
 package import Wire
 
-/// An operation of the gateway's HTTP interface, declared as a constant. It specifies its requests, their permitted
-/// callers and the answer after a failure of the store. `openapi.json` must agree with the declarations.
+/// An operation of the gateway's HTTP interface, declared in a list of its family. It specifies its requests, their
+/// permitted callers and the answer after a failure of the store. `openapi.json` must agree with the declarations, and
+/// has the possible statuses.
 ///
 /// A class, because copies of a structure with so many references would noticeably slow down small requests.
 package final class Operation: Sendable {
@@ -40,8 +41,6 @@ package final class Operation: Sendable {
     package let listeners: Listeners
     package let access: AccessRule
     package let bodyLimit: BodyLimit
-    /// The statuses that are specific to the operation; `statuses` also includes the common ones.
-    package let answers: Set<Int>
     /// True if the answer is an endless stream of events.
     package let isStream: Bool
     package let afterFailedStore: AfterFailedStore
@@ -50,15 +49,15 @@ package final class Operation: Sendable {
     /// The action for an admitted request; nil only for `push`, which the loops handle themselves.
     private let action: (@Sendable (OperationCall) throws(APIError) -> OperationOutcome)?
 
+    /// - `listeners`: the listeners that serve the operation; nil for those of the callers with `role`.
     package init(
         _ name: String,
         _ method: HTTPMethod,
         _ path: PathPattern,
-        on listeners: Listeners,
+        on listeners: Listeners? = nil,
         by role: AccessRule.Role,
         reaching scope: AccessRule.Scope,
         bodyLimit: BodyLimit = .small,
-        answers: Set<Int>,
         isStream: Bool = false,
         rate: CredentialRate? = nil,
         afterFailedStore: AfterFailedStore,
@@ -67,28 +66,30 @@ package final class Operation: Sendable {
         self.name = name
         self.method = method
         self.path = path
-        self.listeners = listeners
+        self.listeners = listeners ?? ([.provider, .worker].contains(role) ? .edge : .admin)
         self.access = AccessRule(role, scope)
         self.bodyLimit = bodyLimit
-        self.answers = answers
         self.isStream = isStream
         self.rate = rate
         self.afterFailedStore = afterFailedStore
         self.action = action
     }
 
-    /// Creates an operation that the engine performs on devices, tasks, wakes or streams of the topics that the caller
-    /// may access.
+    /// Creates an operation that the engine performs, in most cases on devices, tasks, wakes or streams of the topics
+    /// that the caller may access.
     ///
-    /// After a failure of the store, a GET request is answered from the durable state, and other requests are refused.
-    static func ofSubject(
+    /// - `afterFailedStore`: the answer after a failure of the store. If it is nil, a GET request is answered from the
+    ///   durable state, and other requests are refused.
+    static func ofEngine(
         _ name: String,
         _ method: HTTPMethod,
         _ path: PathPattern,
-        on listeners: Listeners,
+        on listeners: Listeners? = nil,
         by role: AccessRule.Role,
-        answers: Set<Int>,
+        reaching scope: AccessRule.Scope = .topicOfSubject,
+        bodyLimit: BodyLimit = .small,
         rate: CredentialRate? = nil,
+        afterFailedStore: AfterFailedStore? = nil,
         work: @escaping @Sendable (OperationCall) throws(APIError) -> EngineWork
     ) -> Operation {
         Operation(
@@ -97,10 +98,10 @@ package final class Operation: Sendable {
             path,
             on: listeners,
             by: role,
-            reaching: .topicOfSubject,
-            answers: answers,
+            reaching: scope,
+            bodyLimit: bodyLimit,
             rate: rate,
-            afterFailedStore: method == .get ? .answeredFromDurableState : .refused
+            afterFailedStore: afterFailedStore ?? (method == .get ? .answeredFromDurableState : .refused)
         ) { call throws(APIError) in
             .asked(try work(call))
         }
@@ -113,7 +114,6 @@ package final class Operation: Sendable {
         _ path: PathPattern,
         reaching scope: AccessRule.Scope,
         bodyLimit: BodyLimit = .small,
-        answers: Set<Int>,
         isStream: Bool = false,
         action: @escaping @Sendable (OperationCall) throws(APIError) -> OperationOutcome
     ) -> Operation {
@@ -121,11 +121,9 @@ package final class Operation: Sendable {
             name,
             method,
             path,
-            on: .admin,
             by: .operator,
             reaching: scope,
             bodyLimit: bodyLimit,
-            answers: answers,
             isStream: isStream,
             afterFailedStore: .answered,
             action: action
@@ -144,21 +142,14 @@ package final class Operation: Sendable {
     /// True if the operation accepts HEAD, which is GET without content. Event streams do not accept HEAD, because they
     /// have no answer other than their content.
     package var takesHead: Bool { self.method == .get && !self.isStream }
-
-    /// All possible statuses: the operation's own, and the common ones for a caller without permission, a body that is
-    /// too large, and a gateway that is overloaded or shutting down.
-    package var statuses: Set<Int> {
-        self.answers.union(self.access.role == .unauthenticated ? [403, 413, 429, 503] : [401, 403, 413, 429, 503])
-    }
 }
 
 extension Operation {
     /// Every operation, by family; each family has its own file.
     package static let all =
-        [Operation.push, Operation.testPush] + Operation.workers + Operation.devices + Operation.tasks
-        + Operation.taskSimulations + Operation.inspections + Operation.simulations + Operation.waiting
-        + Operation.statistics + Operation.watching + Operation.upkeep + Operation.health + Operation.documents
-        + Operation.faults
+        Operation.pushes + Operation.workers + Operation.devices + Operation.tasks + Operation.taskSimulations
+        + Operation.inspections + Operation.simulations + Operation.waiting + Operation.statistics
+        + Operation.watching + Operation.upkeep + Operation.health + Operation.documents + Operation.faults
 }
 
 /// The methods of operations, in the order in which answers list a path's methods.
