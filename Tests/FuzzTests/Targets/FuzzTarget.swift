@@ -17,7 +17,6 @@ struct FuzzTarget: Sendable, CustomStringConvertible {
         FuzzTarget(name: "event-stream", check: EventStreamTarget.check),
         FuzzTarget(name: "field-blocks", check: FieldBlockTarget.check),
         FuzzTarget(name: "history", check: HistoryTarget.check),
-        FuzzTarget(name: "http1", check: HTTP1Target.check),
         FuzzTarget(name: "http1-messages", check: MessageTarget.check),
         FuzzTarget(name: "http2", check: HTTP2Target.check),
         FuzzTarget(name: "journal", check: JournalTarget.check),

@@ -1,4 +1,5 @@
 import Foundation
+import Gateway
 import Wire
 
 /// The gate for payloads, compared with Foundation's parser and with the reader of small bodies.
@@ -19,9 +20,7 @@ enum PayloadClassifierTarget {
             return try promise(verdict == .notJSON || isMeant, "the gate accepts invalid text: \(error.what)")
         }
         try promise(verdict == Self.verdict(value), "the gate finds it \(verdict), the reader \(Self.verdict(value))")
-        var writer = JSONWriter()
-        self.write(value, to: &writer)
-        let written = writer.buffer.view.string
+        let written = value.written
         try promise((try? JSONReader.read(written)) == value, "a value changed when it was rewritten: \(written)")
     }
 
@@ -47,26 +46,6 @@ enum PayloadClassifierTarget {
         case .number(let number) where number.text == "0": return .doesNotWake
         case .null, .bool(false): return .doesNotWake
         case .bool, .number, .string, .array, .object: return .wrongContentAvailable
-        }
-    }
-
-    private static func write(_ value: JSONValue, to writer: inout JSONWriter) {
-        switch value {
-        case .null: writer.null()
-        case .bool(let value): writer.bool(value)
-        case .number(let number): number.text.withByteView { writer.raw($0) }
-        case .string(let text): writer.string(text)
-        case .array(let elements):
-            writer.beginArray()
-            for element in elements { self.write(element, to: &writer) }
-            writer.endArray()
-        case .object(let members):
-            writer.beginObject()
-            for member in members {
-                writer.key(member.name)
-                self.write(member.value, to: &writer)
-            }
-            writer.endObject()
         }
     }
 
