@@ -2,23 +2,17 @@ package import Engine
 package import Wire
 
 extension APIError {
-    package static let badPath = APIError(
-        404,
-        "BadPath",
+    package static let badPath = noRoute(
         "There is no such route; GET /openapi.json of the admin listener has them all."
     )
-    package static let routeOfAdmin = APIError(
-        404,
-        "BadPath",
+    package static let routeOfAdmin = noRoute(
         "This is the edge, for providers and workers; the route is on the admin listener (admin: 127.0.0.1:9197 by "
             + "default)."
     )
     /// The error for a GET of an admin route on the edge. It refuses the method, like APNs, and names the right
     /// listener.
     package static let methodOfAdmin = APIError(405, "MethodNotAllowed", Self.routeOfAdmin.message)
-    package static let routeOfEdge = APIError(
-        404,
-        "BadPath",
+    package static let routeOfEdge = noRoute(
         "This is the admin listener; the route is on the edge, for providers and workers (edge: port 2197 by default)."
     )
     package static let badDeviceToken = APIError(
@@ -41,26 +35,18 @@ extension APIError {
         "DeviceTokenNotForTopic",
         "The token belongs to another topic; remove it there first, or use the topic it has."
     )
-    package static let full = APIError(
-        503,
-        "ServiceUnavailable",
+    package static let full = unavailable(
         "The gateway keeps as many devices or topics as its limits allow; GET /v1/stats says which of "
             + "limits.devicesMax, limits.devicesPerTopicMax and limits.topicsMax to raise."
     )
-    package static let tooManyRequests = APIError(
-        429,
-        "TooManyRequests",
+    package static let tooManyRequests = tooMany(
         "The connection's incomplete requests exceed limits.requestBytesPerConnectionMax; finish some first."
     )
-    package static let foreignPage = APIError(
-        403,
-        "Forbidden",
+    package static let foreignPage = forbidden(
         "Requests for another host, for two hosts or none, or from a page of another origin, are refused on this "
             + "listener; use its loopback or configured address."
     )
-    package static let overloaded = APIError(
-        503,
-        "ServiceUnavailable",
+    package static let overloaded = unavailable(
         "More requests have been begun than limits.requestBytesMax holds; send this one again."
     )
     package static let headerListTooLarge = APIError(
@@ -68,31 +54,21 @@ extension APIError {
         "RequestHeaderFieldsTooLarge",
         "The header fields are larger than limits.headerListBytesMax; send fewer or shorter ones."
     )
-    package static let tooManyConnections = APIError(
-        429,
-        "TooManyRequests",
+    package static let tooManyConnections = tooMany(
         "As many connections show this token as limits.connectionsPerCredentialMax allows; close some, or use another."
     )
-    package static let tooManyStreams = APIError(
-        429,
-        "TooManyRequests",
+    package static let tooManyStreams = tooMany(
         "As many streams are open with this token or certificate, or from this address, as "
             + "limits.streamsPerCredentialMax allows; end some, or use another."
     )
-    package static let tooManyStreamsOfDevice = APIError(
-        429,
-        "TooManyRequests",
+    package static let tooManyStreamsOfDevice = tooMany(
         "As many streams name a device of this query as limits.streamsPerDeviceMax allows; end some of them, or "
             + "leave it out."
     )
-    package static let tooManyLiveStreams = APIError(
-        503,
-        "ServiceUnavailable",
+    package static let tooManyLiveStreams = unavailable(
         "As many dashboards are open as limits.liveStreamsMax allows; close one, or raise it."
     )
-    package static let tooManyEventStreams = APIError(
-        503,
-        "ServiceUnavailable",
+    package static let tooManyEventStreams = unavailable(
         "As many follow what happens as limits.eventStreamsMax allows; end one of them, or raise it."
     )
     package static let badTaskIdentifier = APIError(
@@ -168,9 +144,7 @@ extension APIError {
             + ".../tasks/<its identifier>/simulate-expiration."
     )
 
-    package static let noFaultsHere = APIError(
-        403,
-        "Forbidden",
+    package static let noFaultsHere = forbidden(
         "Fault rules are for tests: `wakegate dev` alone takes them, and this gateway was started otherwise."
     )
     package static let unknownFaultRule = APIError(
@@ -215,14 +189,10 @@ extension APIError {
         "Forbidden",
         "The token does not name this topic; have one made by `wakegate token issue --topic` that does."
     )
-    package static let foreignTopicOfCertificate = APIError(
-        403,
-        "Forbidden",
+    package static let foreignTopicOfCertificate = forbidden(
         "The client certificate does not name this topic; have one made that has it as UID of its subject."
     )
-    package static let providersCertificate = APIError(
-        403,
-        "Forbidden",
+    package static let providersCertificate = forbidden(
         "The client certificate is a provider's, which may push alone; a worker's has OU=worker in its subject."
     )
     package static let everyTopicOnly = challenge(
@@ -230,11 +200,19 @@ extension APIError {
         "Forbidden",
         "The token is bound to topics, and this is about all; it takes an operator's token made without --topic."
     )
-    package static let tokensUnreadable = APIError(
-        503,
-        "ServiceUnavailable",
+    package static let tokensUnreadable = unavailable(
         "Tokens cannot be checked; the gateway's log names the file and the remedy."
     )
+
+    private static func noRoute(_ message: String) -> APIError { APIError(404, "BadPath", message) }
+
+    static func badQuery(_ message: String) -> APIError { APIError(400, "BadQuery", message) }
+
+    static func forbidden(_ message: String) -> APIError { APIError(403, "Forbidden", message) }
+
+    static func unavailable(_ message: String) -> APIError { APIError(503, "ServiceUnavailable", message) }
+
+    private static func tooMany(_ message: String) -> APIError { APIError(429, "TooManyRequests", message) }
 
     private static func challenge(_ status: Int, _ reason: String, _ message: String) -> APIError {
         var error = APIError(status, reason, message)
@@ -282,7 +260,7 @@ extension APIError {
         let message =
             "This token, certificate or address has asked as often this minute as limits.\(limit) allows; "
             + "ask again in the next."
-        return APIError(429, "TooManyRequests", message)
+        return tooMany(message)
     }
 
     package static func backupExists(_ name: String) -> APIError {
@@ -295,9 +273,7 @@ extension APIError {
 
     /// - `limit`: the maximum number of lists that are read concurrently.
     package static func tooManyLists(limit: Int) -> APIError {
-        APIError(
-            503,
-            "ServiceUnavailable",
+        unavailable(
             "The gateway reads at most \(limit) lists from the database at a time, and as many are unfinished. Send "
                 + "this again when one has been answered, and ask for less: one topic, or a smaller page."
         )
@@ -305,9 +281,7 @@ extension APIError {
 
     /// Returns the error while the gateway temporarily cannot store anything, with the cause.
     package static func storeUnavailable(_ cause: StoreError) -> APIError {
-        APIError(
-            503,
-            "ServiceUnavailable",
+        unavailable(
             "The gateway cannot store anything for now; send this again. \(cause.message)"
         )
     }
@@ -315,6 +289,6 @@ extension APIError {
     /// Returns the error when the gateway can no longer store anything, with the cause.
     package static func storeFailed(_ cause: StoreError?) -> APIError {
         let message = "The gateway takes nothing more until it is restarted, because it cannot store anything."
-        return APIError(503, "ServiceUnavailable", cause.map { "\(message) \($0.message)" } ?? message)
+        return unavailable(cause.map { "\(message) \($0.message)" } ?? message)
     }
 }

@@ -123,7 +123,7 @@ package final class LoopHandler: RequestHandler {
             "\(unknownPeer.text) may not reach this gateway: it is for this machine and \(known). Start it with "
             + "--network \(unknownPeer.text) as well."
         let apnsID = Self.isPush(request.path) ? self.pushes.reject(request, .forbidden) : nil
-        self.parts.answers.answer(request.stream, APIError(403, "Forbidden", message), apnsID)
+        self.parts.answers.answer(request.stream, .forbidden(message), apnsID)
     }
 
     /// Refuses a request from a foreign web page.

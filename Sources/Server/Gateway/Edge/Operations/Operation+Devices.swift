@@ -154,22 +154,21 @@ extension DeviceQuestion {
             case "hold": self.hold = try parameter.word(of: Hold.ofPushes) { $0.name.description }
             case "prefix":
                 guard let prefix = parameter.value.withByteView({ TokenPrefix(hex: $0) }) else {
-                    let digits = "prefix is 1 to 200 hexadecimal digits, not \"\(parameter.value)\"."
-                    throw APIError(400, "BadQuery", digits)
+                    throw .badQuery("prefix is 1 to 200 hexadecimal digits, not \"\(parameter.value)\".")
                 }
                 self.prefix = prefix
             case "sort": self.order = try parameter.word(of: DeviceSearch.Order.listed) { $0.rawValue }
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let token = parameter.value.withByteView({ DeviceToken(hex: $0) }) else {
-                    throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
+                    throw .badQuery("after is the next of an answer, not \"\(parameter.value)\".")
                 }
                 self.after = token
             default: throw parameter.unknown(among: Self.names, "devices are listed by topic, state, hold and prefix")
             }
         }
         guard self.order == .token || self.after == nil else {
-            throw APIError(400, "BadQuery", "after continues a list in the order of tokens; omit sort=waiting.")
+            throw .badQuery("after continues a list in the order of tokens; omit sort=waiting.")
         }
     }
 }

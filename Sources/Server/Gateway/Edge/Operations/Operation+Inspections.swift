@@ -414,7 +414,7 @@ extension PushQuestion {
             case "limit": self.limit = try parameter.integer(Self.limits)
             case "after":
                 guard let place = LoggedPush(parameter.value) else {
-                    throw APIError(400, "BadQuery", "after is the next of an answer, not \"\(parameter.value)\".")
+                    throw .badQuery("after is the next of an answer, not \"\(parameter.value)\".")
                 }
                 self.after = place
             default:
@@ -438,8 +438,7 @@ extension EventSelection {
             switch parameter.name {
             case "kind":
                 guard let kind = Kind(rawValue: parameter.value) else {
-                    let kinds = "kind is push, task, conditions or subscription, not \"\(parameter.value)\"."
-                    throw APIError(400, "BadQuery", kinds)
+                    throw .badQuery("kind is push, task, conditions or subscription, not \"\(parameter.value)\".")
                 }
                 self.kind = kind
             case "since": self.since = try parameter.moment()
@@ -447,7 +446,7 @@ extension EventSelection {
             case "limit": self.limit = try parameter.integer(1...Self.limitMax)
             case "before":
                 guard let place = HistoryCursor(parameter.value) else {
-                    throw APIError(400, "BadQuery", "before must be the next value of the previous page.")
+                    throw .badQuery("before must be the next value of the previous page.")
                 }
                 self.before = place
             default: throw parameter.unknown(among: Self.parameters, "events take kind, since, until, limit and before")
@@ -469,7 +468,7 @@ package struct PushQuery {
             return
         }
         guard query.starts(with: "device=") else {
-            throw APIError(400, "BadQuery", "A push takes the parameter device=<token> alone, once.")
+            throw .badQuery("A push takes the parameter device=<token> alone, once.")
         }
         guard let device = DeviceToken(hex: query.dropFirst("device=".utf8.count)) else { throw .badDeviceToken }
         self.device = device

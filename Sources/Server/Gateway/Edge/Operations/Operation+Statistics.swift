@@ -37,7 +37,7 @@ extension OperationCall {
             }
         }
         guard let since else {
-            guard until == nil else { throw APIError(400, "BadQuery", "until needs since, the start of the period.") }
+            guard until == nil else { throw .badQuery("until needs since, the start of the period.") }
             return nil
         }
         return try QueryParameter.period(since: since, until: until)
@@ -83,7 +83,7 @@ extension Workspace {
     fileprivate func check(_ period: Range<Int64>?) throws(APIError) {
         let now = self.offset.wall(self.engine.now)
         guard let since = period?.lowerBound, since > now + Self.clockSlack else { return }
-        throw APIError(400, "BadQuery", "since must be in the past, not \(since): now is \(now).")
+        throw .badQuery("since must be in the past, not \(since): now is \(now).")
     }
 
     /// The size of a list of topics, in bytes, beyond which its streams are omitted. Streams with many long patterns

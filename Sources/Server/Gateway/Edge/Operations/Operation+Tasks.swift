@@ -17,9 +17,9 @@ extension Operation {
         ofEngine("cancelTasks", .delete, "/v1/devices/{token}/tasks", on: .all, by: .worker) { call throws(APIError) in
             // A misspelled request to cancel one task must not cancel all.
             guard call.query.isEmpty else {
-                let message =
+                throw .badQuery(
                     "Every request is cancelled, and no parameter is taken; .../tasks/<identifier> cancels one."
-                throw APIError(400, "BadQuery", message)
+                )
             }
             return .cancelTask(try call.device(), identifier: nil)
         },
@@ -247,8 +247,7 @@ extension TaskQuestion {
             case "kind": self.kind = try parameter.word(of: TaskKind.allCases) { $0.rawValue }
             case "state": self.state = try parameter.word(of: TaskFilter.State.allCases) { $0.rawValue }
             default:
-                let message = "\(parameter.name) is not a parameter; tasks are filtered by topic, kind and state."
-                throw APIError(400, "BadQuery", message)
+                throw .badQuery("\(parameter.name) is not a parameter; tasks are filtered by topic, kind and state.")
             }
         }
     }

@@ -19,7 +19,7 @@ extension Operation {
                 let samples = call.services.live.samples(seconds: seconds)
             else {
                 let known = SampleHistory.spans.map { "\($0.seconds)" }.joined(separator: ", ")
-                throw APIError(400, "BadQuery", "Samples take the parameter every=<seconds> alone, one of \(known).")
+                throw .badQuery("Samples take the parameter every=<seconds> alone, one of \(known).")
             }
             return .answered(OperationAnswer(samples))
         },
@@ -57,9 +57,7 @@ extension EventFilter {
     private static func outcome(_ text: String) throws(APIError) -> String {
         guard !self.outcomes.contains(text) else { return text }
         let nearest = NearestMatch.find(text, in: self.outcomes).map { " (\($0)?)." }
-        throw APIError(
-            400,
-            "BadQuery",
+        throw .badQuery(
             "outcome is an event, a disposition, how a wake ended, or a reason, not \"\(text)\""
                 + (nearest ?? ". The words are \(self.outcomes.joined(separator: ", ")).")
         )

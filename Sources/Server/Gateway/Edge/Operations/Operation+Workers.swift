@@ -142,8 +142,7 @@ package struct SubscriptionQuery {
         }
         self.request.resources = self.resources
         guard self.request.takesPushes || self.request.reportsConditions || self.request.takesTasks else {
-            let message = "With push=0 alone nothing comes on the stream; name what it takes with task or session."
-            throw APIError(400, "BadQuery", message)
+            throw .badQuery("With push=0 alone nothing comes on the stream; name what it takes with task or session.")
         }
     }
 
@@ -153,7 +152,7 @@ package struct SubscriptionQuery {
         case "slots": self.request.slots = try parameter.integer(1...SubscriptionRequest.slotsMax)
         case "name":
             guard value.utf8.count <= Self.nameBytesMax else {
-                throw APIError(400, "BadQuery", "name is a label of at most \(Self.nameBytesMax) bytes.")
+                throw .badQuery("name is a label of at most \(Self.nameBytesMax) bytes.")
             }
             self.request.label = value.percentDecoded ?? value
         case "device":
@@ -164,7 +163,7 @@ package struct SubscriptionQuery {
         case "resource":
             let resource = value.percentDecoded ?? value
             guard TaskRequestReader.isResource(resource) else {
-                throw APIError(400, "BadQuery", "resource is \(TaskRequestReader.resourceRequirement).")
+                throw .badQuery("resource is \(TaskRequestReader.resourceRequirement).")
             }
             try Self.append(resource, to: &self.resources, name, countMax: SubscriptionRequest.resourcesMax)
         case "push": self.request.takesPushes = try parameter.flag()
@@ -182,7 +181,7 @@ package struct SubscriptionQuery {
         countMax: Int = namesMax
     ) throws(APIError) {
         guard values.count < countMax else {
-            throw APIError(400, "BadQuery", "\(parameter) may come at most \(countMax) times.")
+            throw .badQuery("\(parameter) may come at most \(countMax) times.")
         }
         values.append(value)
     }
@@ -205,9 +204,7 @@ package struct SubscriptionQuery {
     private static func pattern(_ parameter: QueryParameter) throws(APIError) -> IdentifierPattern {
         let pattern = IdentifierPattern(parameter.value.percentDecoded ?? parameter.value)
         guard pattern.isWellFormed else {
-            throw APIError(
-                400,
-                "BadQuery",
+            throw .badQuery(
                 "\(parameter.name) is 1 to 255 characters out of A-Z, a-z, 0-9, '.', '-' and '_', or those and '.*' "
                     + "for all names that begin so."
             )

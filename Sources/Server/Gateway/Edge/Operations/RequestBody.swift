@@ -72,7 +72,7 @@ struct QueryParameter {
             let nameCount = part.firstIndex(of: UInt8(ascii: "=")) ?? part.count
             let name = part.slice(0, count: nameCount).string
             guard names.insert(name).inserted || repeatable.contains(name) else {
-                throw APIError(400, "BadQuery", "\(name) may come only once.")
+                throw .badQuery("\(name) may come only once.")
             }
             try take(QueryParameter(name: name, value: part.dropFirst(min(part.count, nameCount + 1)).string))
         }
@@ -84,7 +84,7 @@ struct QueryParameter {
             range.contains(number)
         else {
             let bounds = "\(range.lowerBound) to \(range.upperBound)"
-            throw APIError(400, "BadQuery", "\(self.name) is a whole number from \(bounds), not \"\(self.value)\".")
+            throw .badQuery("\(self.name) is a whole number from \(bounds), not \"\(self.value)\".")
         }
         return number
     }
@@ -97,7 +97,7 @@ struct QueryParameter {
     /// - `until`: the end of the period; nil for no end.
     static func period(since: Int64, until: Int64?) throws(APIError) -> Range<Int64> {
         guard since < until ?? .max else {
-            throw APIError(400, "BadQuery", "until must be later than since, not \(until ?? since).")
+            throw .badQuery("until must be later than since, not \(until ?? since).")
         }
         return since..<(until ?? .max)
     }
@@ -107,7 +107,7 @@ struct QueryParameter {
         switch self.value {
         case "0": return false
         case "1": return true
-        default: throw APIError(400, "BadQuery", "\(self.name) is 0 or 1, not \"\(self.value)\".")
+        default: throw .badQuery("\(self.name) is 0 or 1, not \"\(self.value)\".")
         }
     }
 
@@ -129,7 +129,7 @@ struct QueryParameter {
     func word<Word>(of words: [Word], _ name: (Word) -> String) throws(APIError) -> Word {
         if let word = words.first(where: { name($0) == self.value }) { return word }
         let all = words.map(name).joined(separator: ", ")
-        throw APIError(400, "BadQuery", "\(self.name) is one of \(all), not \"\(self.value)\".")
+        throw .badQuery("\(self.name) is one of \(all), not \"\(self.value)\".")
     }
 
     /// Returns the error for an unknown parameter.
@@ -137,6 +137,6 @@ struct QueryParameter {
     /// - `takes`: a main clause that states the valid parameters.
     func unknown(among names: [String], _ takes: String) -> APIError {
         let nearest = NearestMatch.find(self.name, in: names).map { " (\($0)?)" } ?? ""
-        return APIError(400, "BadQuery", "\(self.name) is not a parameter\(nearest); \(takes).")
+        return .badQuery("\(self.name) is not a parameter\(nearest); \(takes).")
     }
 }
