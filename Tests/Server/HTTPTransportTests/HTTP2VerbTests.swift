@@ -172,7 +172,7 @@ struct HTTP2VerbTests {
 
     @Test("Error codes have the numbers of RFC 9113")
     func errorCodes() {
-        #expect(HTTP2ErrorCode.allCases.map(\.number) == Array(0...13))
-        #expect(HTTP2ErrorCode.refusedStream.number == 7 && HTTP2ErrorCode.enhanceYourCalm.number == 11)
+        #expect(HTTP2ErrorCode.allCases.map(\.rawValue) == Array(0...13))
+        #expect(HTTP2ErrorCode.refusedStream.rawValue == 7 && HTTP2ErrorCode.enhanceYourCalm.rawValue == 11)
     }
 }

@@ -60,7 +60,7 @@ final class ScriptedPeer {
             case .goAway where self.payload.count >= 8: code = self.payload[4..<8]
             case _: return nil
             }
-            return HTTP2ErrorCode.allCases.first { Int($0.number) == ScriptedPeer.number(code) }
+            return HTTP2ErrorCode(rawValue: UInt32(ScriptedPeer.number(code)))
         }
     }
 
@@ -205,7 +205,7 @@ final class ScriptedPeer {
         [UInt8(value >> 24), UInt8(value >> 16 & 255), UInt8(value >> 8 & 255), UInt8(value & 255)]
     }
 
-    static func bytes(_ code: HTTP2ErrorCode) -> [UInt8] { Self.bytes(code.number) }
+    static func bytes(_ code: HTTP2ErrorCode) -> [UInt8] { Self.bytes(code.rawValue) }
 
     static func update(stream: Int = 0, _ increment: UInt32) -> [UInt8] {
         Self.frame(.windowUpdate, stream: stream, Self.bytes(increment))

@@ -216,10 +216,10 @@ extension HTTP2Session {
         let slot = self.slot(number)
         // A reset by the peer was counted when its frame arrived.
         if !self.numbers.isNewestReset(number) {
-            if errorCode == HTTP2ErrorCode.noError.number {
+            if errorCode == HTTP2ErrorCode.noError.rawValue {
                 self.budgets.streamClosed()
             } else if let slot, !slot.state.isResetByHandler, self.departure.takes(number),
-                errorCode != HTTP2ErrorCode.refusedStream.number  // A limit of the server.
+                errorCode != HTTP2ErrorCode.refusedStream.rawValue  // A limit of the server.
             {
                 self.controlFrameReceived()
             }

@@ -225,12 +225,12 @@ final class LibrarySeam {
 
     /// Resets a stream. Does nothing if the stream was reset before.
     func submitReset(_ number: Int32, _ code: HTTP2ErrorCode) {
-        unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.number)
+        unsafe nghttp2_submit_rst_stream(self.session, 0, number, code.rawValue)
     }
 
     func submitGoAway(last: Int32, _ code: HTTP2ErrorCode, _ debugData: ByteView) {
         let data = unsafe debugData.buffer.baseAddress?.assumingMemoryBound(to: UInt8.self)
-        unsafe nghttp2_submit_goaway(self.session, 0, last, code.number, data, debugData.count)
+        unsafe nghttp2_submit_goaway(self.session, 0, last, code.rawValue, data, debugData.count)
     }
 
     /// Submits a GOAWAY frame with the largest stream number. It asks the peer to open no further streams.
@@ -240,7 +240,7 @@ final class LibrarySeam {
 
     /// Ends the connection because of an error of the peer.
     func terminate(_ code: HTTP2ErrorCode) {
-        unsafe nghttp2_session_terminate_session(self.session, code.number)
+        unsafe nghttp2_session_terminate_session(self.session, code.rawValue)
     }
 }
 
@@ -485,9 +485,9 @@ extension LibrarySeam {
         let codeStart = isGoAway ? 13 : 9
         guard frame.count >= codeStart + 4 else { return }
         let code = unsafe UInt32(bigEndian: frame.loadUnaligned(fromByteOffset: codeStart, as: UInt32.self))
-        if code == HTTP2ErrorCode.flowControlError.number {
+        if code == HTTP2ErrorCode.flowControlError.rawValue {
             tally.met(isGoAway ? .connectionWindowBytes : .streamWindowBytes)
-        } else if code == HTTP2ErrorCode.frameSizeError.number, isGoAway {
+        } else if code == HTTP2ErrorCode.frameSizeError.rawValue, isGoAway {
             // Other frames of an invalid size have the same code with another reason.
             let reason = unsafe ByteView(UnsafeRawBufferPointer(rebasing: frame[(codeStart + 4)...]))
             if reason == "too large frame size" { tally.met(.frameBytesMax) }

@@ -19,7 +19,7 @@ struct ConformanceTests {
         switch rule.outcome {
         case .connectionError(let codes):
             let code = frames.first { $0.type == .goAway }?.errorCode
-            #expect(codes.contains { $0 == code }, "GOAWAY \(code?.rawValue ?? "none")")
+            #expect(codes.contains { $0 == code }, "GOAWAY \(code?.name ?? "none")")
             continues = false
         case .streamError(let code):
             #expect(answer?.type == .reset)

@@ -34,7 +34,7 @@ struct OutsideCorpusTests {
             let fixture = SessionFixture()
             fixture.receive(frame.wire)
             let codes = fixture.produce().compactMap(\.errorCode)
-            let isNamed = codes.allSatisfy { frame.errors.contains(Int($0.number)) }
+            let isNamed = codes.allSatisfy { frame.errors.contains(Int($0.rawValue)) }
             #expect(codes.count == 1 && isNamed, "\(frame.name): \(codes)")
         }
     }

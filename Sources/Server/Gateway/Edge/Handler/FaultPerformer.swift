@@ -119,8 +119,7 @@ final class FaultPerformer {
             let isAnswered = self.parts.answers.refuse(push.stream, answer, push.apnsID)
             if isAnswered, let reason = APNSReason(rawValue: answer.reason) { self.count(reason, push) }
         case .reset(let code):
-            guard let code = HTTP2ErrorCode.allCases.first(where: { $0.number == code }) else { return }
-            self.parts.loop.reset(push.stream, code: code)
+            if let code = HTTP2ErrorCode(rawValue: code) { self.parts.loop.reset(push.stream, code: code) }
         case .goneAway(let goAway): self.goAway(push, goAway)
         case .stuck: self.effects.leaveStuck(push.stream)
         case .tokenExpired:
@@ -161,7 +160,7 @@ final class FaultPerformer {
             }
         if goAway.inFlight == .answer { self.pass(push) }
         let connection = push.stream.connection
-        let code = HTTP2ErrorCode.allCases.first { $0.number == goAway.code } ?? .noError
+        let code = HTTP2ErrorCode(rawValue: goAway.code) ?? .noError
         let last = JSONWriter.object { $0.member("reason", goAway.reason) }.withByteView { data in
             self.parts.loop.goAway(connection, debugData: data, code: code, inFlight: inFlight)
         }

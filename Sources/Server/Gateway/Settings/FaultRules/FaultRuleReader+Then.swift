@@ -61,7 +61,7 @@ extension FaultRuleReader {
         if self.isSet(members["expireToken"], Self.join(path, "expireToken")) {
             outcomes.append(("expireToken", .tokenExpired))
         }
-        if let lost = self.choice(members["dropReply"], Self.join(path, "dropReply"), LostReply.self) {
+        if let lost = self.choice(members["dropReply"], Self.join(path, "dropReply"), LostReply.self, \.rawValue) {
             outcomes.append(("dropReply", .replyLost(lost)))
         }
         if self.isSet(members["close"], Self.join(path, "close")) { outcomes.append(("close", .closed)) }
@@ -112,7 +112,7 @@ extension FaultRuleReader {
     }
 
     private mutating func errorCode(_ value: JSONValue?, _ path: String) -> UInt32? {
-        self.choice(value, path, HTTP2ErrorCode.self)?.number
+        self.choice(value, path, HTTP2ErrorCode.self, \.name)?.rawValue
     }
 
     /// Parses a GOAWAY, which is a reason or an object.
@@ -126,8 +126,8 @@ extension FaultRuleReader {
         }
         var goAway = FaultGoAway(reason: reason)
         goAway.code = self.errorCode(members["code"], Self.join(path, "code")) ?? 0
-        let inFlight = self.choice(members["inFlight"], Self.join(path, "inFlight"), FaultGoAway.InFlight.self)
-        goAway.inFlight = inFlight ?? .answer
+        let place = Self.join(path, "inFlight")
+        goAway.inFlight = self.choice(members["inFlight"], place, FaultGoAway.InFlight.self, \.rawValue) ?? .answer
         return goAway
     }
 
@@ -145,7 +145,8 @@ extension FaultRuleReader {
         if let time = self.whole(members["for"], Self.join(path, "for"), 1...Self.millisecondsMax) {
             end = .milliseconds(Int64(time))
         }
-        if self.choice(members["until"], Self.join(path, "until"), LimitEnd.self) == .success { end = .success }
+        let until = self.choice(members["until"], Self.join(path, "until"), LimitEnd.self, \.rawValue)
+        if until == .success { end = .success }
         // With `success`, a limit of 0 would never end, because it prevents every push.
         let minimum = end == .success ? 1 : 0
         guard let limit = self.whole(members["limit"], key, minimum...1_000_000) else { return nil }

@@ -18,7 +18,7 @@ extension FaultRuleReader {
         let members = self.members(of: value, path, Self.keys)
         rule.condition = self.condition(members, path)
         rule.occasion = self.occasion(members, path)
-        rule.isPerDevice = self.choice(members["per"], Self.join(path, "per"), Count.self) == .device
+        rule.isPerDevice = self.choice(members["per"], Self.join(path, "per"), Count.self, \.rawValue) == .device
     }
 
     private mutating func condition(_ members: [String: JSONValue], _ path: String) -> FaultCondition {

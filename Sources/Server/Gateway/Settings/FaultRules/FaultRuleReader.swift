@@ -135,15 +135,16 @@ extension FaultRuleReader {
         return false
     }
 
-    /// Returns one of the names of `Choice`.
-    mutating func choice<Choice: RawRepresentable<String> & CaseIterable>(
+    /// Returns the case of `Choice` with a name.
+    mutating func choice<Choice: CaseIterable>(
         _ value: JSONValue?,
         _ path: String,
-        _: Choice.Type
+        _: Choice.Type,
+        _ name: (Choice) -> String
     ) -> Choice? {
         guard let value else { return nil }
-        if case .string(let text) = value, let choice = Choice(rawValue: text) { return choice }
-        let names = Choice.allCases.map(\.rawValue)
+        if let choice = Choice.allCases.first(where: { name($0) == value.text }) { return choice }
+        let names = Choice.allCases.map(name)
         var remedy = "write \(names.joined(separator: ", "))"
         if case .string(let text) = value, let near = NearestMatch.find(text, in: names) {
             remedy = "did you mean \(near)?"
