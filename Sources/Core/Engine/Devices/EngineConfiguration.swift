@@ -98,46 +98,8 @@ package struct PermittedTasks: Hashable, Sendable {
     /// Permits every identifier in topics without a list, and the listed identifiers in the others.
     package static let all = PermittedTasks(permitsUnlistedTopics: true)
 
-    /// The list of one topic.
-    private struct Topic: Hashable {
-        /// The patterns in their original form, for display.
-        let patterns: [IdentifierPattern]
-        let identifiers: Set<Substring>
-        /// The prefixes of patterns with a wildcard, each up to and including its last dot.
-        let prefixes: Set<Substring>
-        /// The distinct lengths of the prefixes in bytes.
-        let lengths: [Int]
-        /// The identifiers and prefixes, in ascending order.
-        let sortedStems: [Substring]
-
-        init(_ patterns: [IdentifierPattern]) {
-            self.patterns = patterns
-            self.identifiers = Set(patterns.filter(\.isExact).map { $0.stem[...] })
-            self.prefixes = Set(patterns.filter { !$0.isExact }.map { $0.stem[...] })
-            self.lengths = Set(self.prefixes.map(\.utf8.count)).sorted()
-            self.sortedStems = (self.identifiers.union(self.prefixes)).sorted()
-        }
-
-        func permits(_ identifier: String) -> Bool {
-            let utf8 = identifier[...].utf8
-            return self.identifiers.contains(identifier[...])
-                || self.lengths.contains { $0 < utf8.count && self.prefixes.contains(Substring(utf8.prefix($0))) }
-        }
-
-        /// Returns true if at least one identifier that matches `pattern` is permitted.
-        func permitsAny(of pattern: IdentifierPattern) -> Bool {
-            guard !pattern.isExact else { return self.permits(pattern.text) }
-            // If a listed pattern covers the whole of `pattern`, it permits any identifier below the stem, so one
-            // example is enough.
-            if self.permits(pattern.stem + "x") { return true }
-            // The pattern does not match an identifier that equals its stem.
-            let place = self.sortedStems.countAtStart { $0 <= pattern.stem[...] }
-            return place < self.sortedStems.count && self.sortedStems[place].utf8.starts(with: pattern.stem.utf8)
-        }
-    }
-
     private let permitsUnlistedTopics: Bool
-    private var topics: [String: Topic] = [:]
+    private var topics: [String: [IdentifierPattern]] = [:]
 
     private init(permitsUnlistedTopics: Bool) {
         self.permitsUnlistedTopics = permitsUnlistedTopics
@@ -145,22 +107,18 @@ package struct PermittedTasks: Hashable, Sendable {
 
     /// The patterns listed for the topic of this name; nil if it has no list.
     package subscript(topic: String) -> [IdentifierPattern]? {
-        get { self.topics[topic]?.patterns }
-        set { self.topics[topic] = newValue.map { Topic($0) } }
+        get { self.topics[topic] }
+        set { self.topics[topic] = newValue }
     }
 
     /// The topics with a list.
     package var listedTopics: some Collection<String> { self.topics.keys }
 
-    /// Returns true if a topic's workers may submit tasks with this identifier.
-    ///
-    /// The cost is one lookup per dot in the identifier, regardless of the number of patterns. Malformed identifiers
-    /// are never permitted.
+    /// Returns true if a topic's workers may submit tasks with this identifier. Malformed identifiers are never
+    /// permitted.
     package func permits(_ identifier: String, topic: String) -> Bool {
-        guard self.permitsUnlistedTopics || !self.topics.isEmpty, IdentifierPattern.isIdentifier(identifier.utf8) else {
-            return false
-        }
-        return self.topics[topic]?.permits(identifier) ?? self.permitsUnlistedTopics
+        guard IdentifierPattern.isIdentifier(identifier.utf8) else { return false }
+        return self.topics[topic]?.contains { $0.matches(identifier) } ?? self.permitsUnlistedTopics
     }
 
     /// Returns the warning for a worker of `topic` that subscribes to these patterns; nil if the topic permits at least
@@ -175,7 +133,7 @@ package struct PermittedTasks: Hashable, Sendable {
             let problem = self.permitsUnlistedTopics ? SubscriptionWarning.Problem.everythingPermitted : .notPermitted
             return SubscriptionWarning(problem: problem, topic: topic, tasks: tasks, worker: worker)
         }
-        let refused = tasks.filter { !permitted.permitsAny(of: $0) }
+        let refused = tasks.filter { task in !permitted.contains { $0.overlaps(task) } }
         guard !refused.isEmpty else { return nil }
         return SubscriptionWarning(problem: .notPermitted, topic: topic, tasks: refused, worker: worker)
     }

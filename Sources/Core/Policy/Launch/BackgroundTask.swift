@@ -313,6 +313,13 @@ package struct IdentifierPattern: Hashable, Sendable {
         return identifier.utf8.count > self.stem.utf8.count && identifier.utf8.starts(with: self.stem.utf8)
     }
 
+    /// Returns true if an identifier matches both patterns.
+    package func overlaps(_ other: IdentifierPattern) -> Bool {
+        if self.isExact { return other.matches(self.text) }
+        if other.isExact { return self.matches(other.text) }
+        return self.stem.utf8.starts(with: other.stem.utf8) || other.stem.utf8.starts(with: self.stem.utf8)
+    }
+
     /// True if the pattern is an identifier, or an identifier followed by `.*`.
     package var isWellFormed: Bool {
         guard self.text.utf8.count <= Self.bytesMax else { return false }
