@@ -115,31 +115,30 @@ extension GatewayReport {
 
     /// Decodes a report written by `stored`; nil for other bytes.
     package init?(stored bytes: ByteView) {
-        var fields = ByteReader(bytes)
-        guard fields.byte() >= Self.storedVersion else { return nil }
+        var fields = RecordReader(bytes)
+        guard fields.integer(UInt8.self) >= Self.storedVersion else { return nil }
         self.init(name: fields.text(), version: fields.text())
-        self.wakes = Int(fields.halfWord())
-        self.isDraining = fields.byte() != 0
-        for _ in 0..<fields.count() where !fields.isDamaged {
-            let topic = TopicIndex(rawValue: fields.halfWord())
-            let (connected, slots, busy) = (fields.halfWord(), fields.halfWord(), fields.halfWord())
+        self.wakes = fields.number()
+        self.isDraining = fields.flag()
+        for _ in 0..<fields.count() where !fields.isShort {
+            let topic = TopicIndex(rawValue: fields.integer())
             let workers = Workers(
                 topic: topic,
-                connected: Int(connected),
-                slots: Int(slots),
-                busy: Int(busy),
-                receivesConditions: fields.byte() != 0
+                connected: fields.number(),
+                slots: fields.number(),
+                busy: fields.number(),
+                receivesConditions: fields.flag()
             )
             self.workers.append(workers)
         }
-        for _ in 0..<fields.count() where !fields.isDamaged {
+        for _ in 0..<fields.count() where !fields.isShort {
             let name = fields.text()
-            self.digests[name] = fields.word()
+            self.digests[name] = fields.integer()
         }
-        for _ in 0..<fields.count() where !fields.isDamaged {
-            let topic = TopicIndex(rawValue: fields.halfWord())
-            let (streams, freeSlots) = (fields.halfWord(), fields.halfWord())
-            let (takesPushes, namesDevices) = (fields.byte() != 0, fields.byte() != 0)
+        for _ in 0..<fields.count() where !fields.isShort {
+            let topic = TopicIndex(rawValue: fields.integer())
+            let (streams, freeSlots) = (fields.number(), fields.number())
+            let (takesPushes, namesDevices) = (fields.flag(), fields.flag())
             let slots = FreeSlots(
                 topic: topic,
                 takesPushes: takesPushes,
@@ -147,38 +146,40 @@ extension GatewayReport {
                 sessions: fields.texts(),
                 resources: fields.texts(),
                 namesDevices: namesDevices,
-                count: Int(freeSlots)
+                count: freeSlots
             )
-            self.offers.append(StreamOffer(slots: slots, streams: Int(streams)))
+            self.offers.append(StreamOffer(slots: slots, streams: streams))
         }
-        for _ in 0..<fields.count() where !fields.isDamaged {
-            let topic = TopicIndex(rawValue: fields.halfWord())
-            let (kind, isOfWorker, worker) = (fields.byte(), fields.byte() != 0, fields.text())
+        for _ in 0..<fields.count() where !fields.isShort {
+            let topic = TopicIndex(rawValue: fields.integer())
+            let (kind, isOfWorker, worker) = (fields.integer(UInt8.self), fields.flag(), fields.text())
             var counts = DurationCounts()
             // The value is limited so that sums of many rows do not overflow.
-            let (sum, longest) = (fields.word(), fields.word())
+            let (sum, longest) = (fields.integer(UInt64.self), fields.integer(UInt64.self))
             counts.add(sum: min(Int64(clamping: sum), 1 << 44), max: min(Int64(clamping: longest), 1 << 44))
-            for _ in 0..<fields.count() where !fields.isDamaged {
-                let (bucket, times) = (fields.halfWord(), fields.halfWord())
-                if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: Int(bucket)) }
+            for _ in 0..<fields.count() where !fields.isShort {
+                let (bucket, times) = (fields.number(), fields.number())
+                if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: bucket) }
             }
             // Kinds of newer gateways are skipped.
             guard let kind = LaunchKind.allCases.first(where: { ($0.task?.storedCode ?? 0) == kind }) else { continue }
             let name = isOfWorker ? worker : nil
             self.durations.append(WakeDurationRow(topic: topic, kind: kind, worker: name, counts: counts))
         }
-        if fields.isDamaged { return nil }
+        if fields.isShort { return nil }
     }
 }
 
-extension ByteReader {
-    fileprivate mutating func count() -> Int { Int(self.byte()) | Int(self.byte()) << 8 }
+extension RecordReader {
+    fileprivate mutating func number() -> Int { Int(self.integer(UInt32.self)) }
 
-    fileprivate mutating func text() -> String { self.view(self.count()).string }
+    fileprivate mutating func count() -> Int { Int(self.integer(UInt16.self)) }
+
+    fileprivate mutating func flag() -> Bool { self.integer(UInt8.self) != 0 }
 
     fileprivate mutating func texts() -> [String] {
         var texts: [String] = []
-        for _ in 0..<self.count() where !self.isDamaged { texts.append(self.text()) }
+        for _ in 0..<self.count() where !self.isShort { texts.append(self.text()) }
         return texts
     }
 }

@@ -1,5 +1,5 @@
 import Policy
-package import Wire
+public import Wire
 
 /// A durable store of records.
 ///
@@ -191,14 +191,18 @@ package struct RecordBatch: ~Copyable {
 ///
 /// The reader returns zeros past the end, and the lower bound of the range for a value outside of its range. `isWhole`
 /// is then false, so that a caller needs only one check at the end of a record.
-struct RecordReader {
-    private let bytes: ByteView
-    private var offset = 0
+///
+/// The code is inlinable because unspecialized generic code would be many times slower.
+@usableFromInline
+package struct RecordReader {
+    @usableFromInline let bytes: ByteView
+    /// The number of bytes read.
+    @usableFromInline package var offset = 0
     /// True if a part was missing.
-    private(set) var isShort = false
+    @usableFromInline package var isShort = false
     private var isImpossible = false
 
-    init(_ bytes: ByteView) {
+    package init(_ bytes: ByteView) {
         self.bytes = bytes
     }
 
@@ -206,9 +210,12 @@ struct RecordReader {
     var isWhole: Bool { !self.isShort && !self.isImpossible && self.offset == self.bytes.count }
 
     /// True if every part was present so far, and bytes remain.
-    var hasMore: Bool { !self.isShort && self.offset < self.bytes.count }
+    @inlinable
+    package var hasMore: Bool { !self.isShort && self.offset < self.bytes.count }
 
-    mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ type: Value.Type = Value.self) -> Value {
+    @inlinable
+    package mutating func integer<Value: FixedWidthInteger & BitwiseCopyable>(_ type: Value.Type = Value.self) -> Value
+    {
         guard self.take(MemoryLayout<Value>.size) else { return 0 }
         return Value(littleEndian: self.bytes.load(Value.self, at: self.offset - MemoryLayout<Value>.size))
     }
@@ -243,12 +250,14 @@ struct RecordReader {
     private static let countMax: Int64 = 1 << 48
 
     /// Returns the next `count` bytes; empty if fewer remain.
-    mutating func view(_ count: Int) -> ByteView {
+    @inlinable
+    package mutating func view(_ count: Int) -> ByteView {
         guard self.take(count) else { return ByteView() }
         return self.bytes[self.offset - count..<self.offset]
     }
 
-    private mutating func take(_ count: Int) -> Bool {
+    @inlinable
+    mutating func take(_ count: Int) -> Bool {
         guard !self.isShort, count <= self.bytes.count - self.offset else {
             self.isShort = true
             return false

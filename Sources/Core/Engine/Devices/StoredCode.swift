@@ -215,7 +215,8 @@ extension ByteBuffer {
 }
 
 extension RecordReader {
-    mutating func text() -> String { self.view(Int(self.integer(UInt16.self))).string }
+    /// Reads a text after its byte count of two bytes.
+    package mutating func text() -> String { self.view(Int(self.integer(UInt16.self))).string }
 
     mutating func progress() -> TaskProgress {
         var progress = TaskProgress(completed: self.integer(), total: self.integer())

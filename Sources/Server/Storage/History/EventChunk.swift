@@ -126,7 +126,7 @@ package struct EventChunkWriter: ~Copyable {
 
 /// Decodes chunks of `EventChunkWriter`.
 package struct EventChunkReader {
-    private var reader: ByteReader
+    private var reader: RecordReader
     private let base: Int64
     private var device: UInt64 = 0
     private var previousAt: Int64 = 0
@@ -135,8 +135,8 @@ package struct EventChunkReader {
     /// Opens a chunk; nil if it is damaged.
     package init?(_ chunk: ByteView) {
         guard let content = ChunkSeal.open(chunk) else { return nil }
-        self.reader = ByteReader(content)
-        self.base = Int64(bitPattern: self.reader.word())
+        self.reader = RecordReader(content)
+        self.base = self.reader.integer()
     }
 
     /// Appends the events of `device`, or of all devices if `device` is nil, in the order in which they were written.
@@ -144,9 +144,9 @@ package struct EventChunkReader {
     /// - Returns: false if the chunk is damaged. Some events may have been appended.
     package mutating func read(_ device: UInt64?, into events: inout [HistoryEvent]) -> Bool {
         var isFirst = true
-        while !self.reader.isAtEnd {
-            let group = self.reader.word()
-            let end = Int(self.reader.byte()) + self.reader.offset
+        while self.reader.hasMore {
+            let group: UInt64 = self.reader.integer()
+            let end = Int(self.reader.integer(UInt8.self)) + self.reader.offset
             if isFirst || group != self.device {
                 self.device = group
                 self.previousAt = self.base
@@ -164,7 +164,7 @@ package struct EventChunkReader {
                 guard self.reader.offset == end else { return false }
             }
         }
-        return !self.reader.isDamaged
+        return !self.reader.isShort
     }
 
     /// Decodes an event; nil if it is incomplete.
@@ -175,7 +175,7 @@ package struct EventChunkReader {
         let coalesced = flags.hasNumbers ? UInt16(truncatingIfNeeded: self.reader.varint()) : 0
         let apnsID = self.identifier(flags.identifier, flags)
         let related = self.identifier(flags.related, flags)
-        guard !self.reader.isDamaged else { return nil }
+        guard !self.reader.isShort else { return nil }
         let event = HistoryEvent(
             device: self.device,
             at: Instant(milliseconds: self.previousAt),
@@ -194,9 +194,8 @@ package struct EventChunkReader {
         case .none: return nil
         case .named: return self.named
         case .written:
-            let first = self.reader.word()
-            let second = self.reader.word()
-            return APNsID(first: first, second: second, upperCase: flags.hasUpperCase ? self.reader.halfWord() : 0)
+            let (first, second): (UInt64, UInt64) = (self.reader.integer(), self.reader.integer())
+            return APNsID(first: first, second: second, upperCase: flags.hasUpperCase ? self.reader.integer() : 0)
         }
     }
 }
@@ -246,10 +245,10 @@ struct EventFlags {
 
 extension EventFlags {
     /// Decodes the bytes; nil for values that the writer does not use.
-    init?(_ reader: inout ByteReader) {
-        let first = reader.byte()
+    init?(_ reader: inout RecordReader) {
+        let first: UInt8 = reader.integer()
         var modes = first >> 6
-        if modes == Self.extended { modes = reader.byte() }
+        if modes == Self.extended { modes = reader.integer() }
         guard modes < 1 << 5, let identifier = Identifier(rawValue: modes & 3),
             let related = Identifier(rawValue: modes >> 2 & 3)
         else { return nil }
@@ -263,59 +262,16 @@ extension EventFlags {
     }
 }
 
-/// Reads consecutive numbers. Past the end, or at an invalid byte, it returns 0 and sets `isDamaged`.
-package struct ByteReader {
-    private let bytes: ByteView
-    private(set) var offset = 0
-    package private(set) var isDamaged = false
-
-    package init(_ bytes: ByteView) {
-        self.bytes = bytes
-    }
-
-    var isAtEnd: Bool { self.offset >= self.bytes.count }
-
-    package mutating func byte() -> UInt8 {
-        guard self.offset < self.bytes.count else { return self.fail() }
-        defer { self.offset += 1 }
-        return self.bytes[self.offset]
-    }
-
-    package mutating func word() -> UInt64 {
-        guard self.bytes.count - self.offset >= 8 else { return self.fail() }
-        defer { self.offset += 8 }
-        return self.bytes.word(at: self.offset)
-    }
-
-    package mutating func halfWord() -> UInt32 {
-        guard self.bytes.count - self.offset >= 4 else { return self.fail() }
-        defer { self.offset += 4 }
-        return self.bytes.halfWord(at: self.offset)
-    }
-
+extension RecordReader {
+    /// Returns the number that `append(varint:)` wrote; 0 for bytes that it does not write, which count as missing.
     mutating func varint() -> UInt64 {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 64, by: 7) {
-            let byte = self.byte()
+            let byte: UInt8 = self.integer()
             value |= UInt64(byte & 0x7F) &<< shift
             if byte < 0x80 { return value }
         }
-        return self.fail()
-    }
-
-    /// Returns the next `count` bytes; empty if fewer remain.
-    package mutating func view(_ count: Int) -> ByteView {
-        guard self.bytes.count - self.offset >= count else {
-            _ = self.fail() as UInt8
-            return ByteView()
-        }
-        defer { self.offset += count }
-        return self.bytes.slice(self.offset, count: count)
-    }
-
-    private mutating func fail<Number: FixedWidthInteger>() -> Number {
-        self.isDamaged = true
-        self.offset = self.bytes.count
+        self.isShort = true
         return 0
     }
 }

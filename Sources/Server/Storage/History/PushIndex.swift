@@ -73,14 +73,14 @@ package enum PushChunkReader {
     /// - Returns: false if the chunk is damaged.
     package static func read(_ chunk: ByteView, hash: UInt32, into chunks: inout [Int]) -> Bool {
         guard let content = ChunkSeal.open(chunk) else { return false }
-        var reader = ByteReader(content)
+        var reader = RecordReader(content)
         var current: UInt64 = 0
-        while !reader.isAtEnd, current <= UInt64(hash) {
+        while reader.hasMore, current <= UInt64(hash) {
             current &+= reader.varint()
             let number = reader.varint()
-            if current == UInt64(hash), !reader.isDamaged { chunks.append(Int(truncatingIfNeeded: number)) }
+            if current == UInt64(hash), !reader.isShort { chunks.append(Int(truncatingIfNeeded: number)) }
         }
-        return !reader.isDamaged
+        return !reader.isShort
     }
 }
 

@@ -348,25 +348,23 @@ extension HistoryRun {
     /// Decodes a run's row; nil if it is damaged.
     package init?(id: Int64, _ row: ByteView) {
         guard let content = ChunkSeal.open(row) else { return nil }
-        var reader = ByteReader(content)
+        var reader = RecordReader(content)
         self.id = id
-        self.order = reader.word()
-        self.oldest = Instant(milliseconds: Int64(bitPattern: reader.word()))
-        self.newest = Instant(milliseconds: Int64(bitPattern: reader.word()))
-        guard let events = Int(exactly: reader.word()), let bytes = Int(exactly: reader.word()) else { return nil }
+        self.order = reader.integer()
+        self.oldest = Instant(milliseconds: reader.integer())
+        self.newest = Instant(milliseconds: reader.integer())
+        guard let events = Int(exactly: reader.integer(UInt64.self)),
+            let bytes = Int(exactly: reader.integer(UInt64.self))
+        else { return nil }
         self.events = events
         self.bytes = bytes
-        var remaining = reader.word()
-        while remaining > 0, !reader.isDamaged {
-            let device = reader.word()
-            self.eventChunks.append(EventChunk(device: device, row: Int64(bitPattern: reader.word())))
+        var remaining: UInt64 = reader.integer()
+        while remaining > 0, !reader.isShort {
+            self.eventChunks.append(EventChunk(device: reader.integer(), row: reader.integer()))
             remaining -= 1
         }
-        while !reader.isAtEnd {
-            let hash = reader.halfWord()
-            self.pushChunks.append(PushChunk(hash: hash, row: Int64(bitPattern: reader.word())))
-        }
-        if reader.isDamaged { return nil }
+        while reader.hasMore { self.pushChunks.append(PushChunk(hash: reader.integer(), row: reader.integer())) }
+        if reader.isShort { return nil }
     }
 }
 
