@@ -142,36 +142,25 @@ extension DeviceEngine {
 }
 
 extension Array {
-    /// Returns the `countMax` elements with the largest amounts, in descending order. Takes one pass, with a few heap
-    /// steps per element.
+    /// Returns the `countMax` elements with the largest amounts, in descending order. Takes one pass, and a sort of
+    /// twice as many elements for each `countMax` that were larger than those found before.
     package consuming func top(_ countMax: Int, by amount: (Element) -> Int) -> [Element] {
         guard countMax > 0 else { return [] }
-        // A min-heap of the elements to return: a larger element replaces the first.
-        var heap: [(amount: Int, place: Int)] = []
+        var found: [(amount: Int, place: Int)] = []
+        var least = Int.min
+        func shorten() {
+            found.sort { ($1.amount, $0.place) < ($0.amount, $1.place) }
+            found.removeLast(Swift.max(0, found.count - countMax))
+        }
         for place in self.indices {
             let amount = amount(self[place])
-            if heap.count < countMax {
-                heap.append((amount, place))
-                var child = heap.count - 1
-                while child > 0, heap[child].amount < heap[(child - 1) >> 1].amount {
-                    heap.swapAt(child, (child - 1) >> 1)
-                    child = (child - 1) >> 1
-                }
-            } else if amount > heap[0].amount {
-                heap[0] = (amount, place)
-                var parent = 0
-                while true {
-                    var least = parent
-                    for child in parent * 2 + 1...parent * 2 + 2
-                    where child < heap.count && heap[child].amount < heap[least].amount {
-                        least = child
-                    }
-                    guard least != parent else { break }
-                    heap.swapAt(parent, least)
-                    parent = least
-                }
-            }
+            guard amount > least else { continue }
+            found.append((amount, place))
+            guard found.count == 2 * countMax else { continue }
+            shorten()
+            least = found[countMax - 1].amount
         }
-        return heap.sorted { ($1.amount, $0.place) < ($0.amount, $1.place) }.map { self[$0.place] }
+        shorten()
+        return found.map { self[$0.place] }
     }
 }

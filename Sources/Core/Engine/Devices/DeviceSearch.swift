@@ -93,8 +93,10 @@ package struct DeviceSearch: Sendable {
     private let countMax: Int
     private var place: Place
     private var examinedInBuckets = 0
-    /// The devices found so far: a heap whose first element sorts last.
-    private var heap: [Found] = []
+    /// The devices found so far, in any order: the first `countMax`, and fewer than `countMax` others.
+    private var found: [Found] = []
+    /// The last of the first `countMax` devices when `found` was shortened last; nil if there are fewer.
+    private var last: Found?
 
     /// - Parameters:
     ///   - topics: the topics to search; nil for any.
@@ -115,10 +117,10 @@ package struct DeviceSearch: Sendable {
     }
 
     /// True if `countMax` devices were found; more may follow.
-    package var isFull: Bool { self.heap.count == self.countMax }
+    package var isFull: Bool { self.last != nil }
 
     /// The tokens found so far, in order.
-    package var tokens: [DeviceToken] { self.heap.sorted { $0.isBefore($1) }.map(\.token) }
+    package var tokens: [DeviceToken] { self.found.sorted { $0.isBefore($1) }.prefix(self.countMax).map(\.token) }
 
     /// - `isWanted`: returns true for a device that belongs to the result; nil if all devices do.
     fileprivate mutating func look(
@@ -198,7 +200,8 @@ package struct DeviceSearch: Sendable {
 
     /// Begins to read all devices.
     private mutating func restart() {
-        self.heap.removeAll(keepingCapacity: true)
+        self.found.removeAll(keepingCapacity: true)
+        self.last = nil
         self.place = .row(0)
     }
 
@@ -220,35 +223,20 @@ package struct DeviceSearch: Sendable {
         // A copy of the whole token costs more than everything else here.
         let beginning = engine.devices[device].token.beginning
         if let after, beginning < after.beginning { return }
-        if self.isFull, (since, beginning) > (self.heap[0].since, self.heap[0].token.beginning) { return }
+        if let last, (since, beginning) > (last.since, last.token.beginning) { return }
         let found = Found(since: since, token: engine.devices[device].token.token)
-        if self.isFull, !found.isBefore(self.heap[0]) { return }
+        if let last, !found.isBefore(last) { return }
         if let isWanted, !isWanted(device) { return }
         self.take(found)
     }
 
     private mutating func take(_ found: Found) {
         if let after, !after.isBefore(found.token) { return }
-        guard self.isFull else {
-            self.heap.append(found)
-            var place = self.heap.count - 1
-            while place > 0, self.heap[(place - 1) / 2].isBefore(self.heap[place]) {
-                self.heap.swapAt(place, (place - 1) / 2)
-                place = (place - 1) / 2
-            }
-            return
-        }
-        self.heap[0] = found
-        var place = 0
-        while true {
-            var last = place
-            for child in [2 * place + 1, 2 * place + 2] where child < self.heap.count {
-                if self.heap[last].isBefore(self.heap[child]) { last = child }
-            }
-            guard last != place else { return }
-            self.heap.swapAt(place, last)
-            place = last
-        }
+        self.found.append(found)
+        guard self.found.count == (self.isFull ? 2 : 1) * self.countMax else { return }
+        self.found.sort { $0.isBefore($1) }
+        self.found.removeLast(self.found.count - self.countMax)
+        self.last = self.found.last
     }
 }
 
