@@ -39,20 +39,6 @@ struct CommandTests {
         #expect(try worker.end().status == 0)
     }
 
-    @Test("device watch shows a change of conditions as the gateway knows them then")
-    func watch() throws {
-        let gateway = try RunningGateway()
-        #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
-        let line = ["device", "watch", "--topic", self.topic]
-        let watch = try ChildProcess(wakegate: line, folder: gateway.folder)
-        try gateway.eventually("a subscription; \(watch.errors)") { watch.errors.contains("subscribed at") }
-        #expect(try gateway.wakegate("device", "conditions", self.token, "thermalState=serious").status == 0)
-        let change = try watch.object()
-        #expect(change["device"] as? String == self.token && change["thermalState"] as? String == "serious")
-        #expect(change["appState"] as? String == "background")
-        #expect(try watch.end().status == 0)
-    }
-
     @Test("The doctor names what holds a push back with the commands that fix it, and they do")
     func doctor() throws {
         let gateway = try RunningGateway()
