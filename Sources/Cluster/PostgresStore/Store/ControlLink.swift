@@ -67,7 +67,11 @@ final class ControlLink: StoreLink {
     func connected() {
         guard let server = self.connection.server else { return }
         guard server.version >= 150_000 else {
-            return self.end(StoreError(server: self.serverName, oldServer: server.version))
+            let version = server.version / 10_000
+            return self.endServer(
+                " is version \(version), and WakeGate needs 15 or later. Upgrade the server, or name another one in "
+                    + "`store`."
+            )
         }
         self.connection.query(
             """
@@ -97,11 +101,27 @@ final class ControlLink: StoreLink {
         }
         // A pool assigns its own backend numbers, and drops the settings that clients request.
         guard row.int32(0, 2) == server.backend, !row.flag(0, 3) else {
-            return self.end(StoreError(poolAt: self.serverName))
+            return self.end(
+                StoreError(
+                    message: "A connection pool such as pgbouncer answers at \(self.serverName), and not PostgreSQL "
+                        + "itself. A gateway's number, settings and notices belong to a session of its own: name "
+                        + "PostgreSQL itself in `store`, with its own port (5432)."
+                )
+            )
         }
-        guard !row.flag(0, 0) else { return self.end(StoreError(readOnlyServer: self.serverName)) }
+        guard !row.flag(0, 0) else {
+            return self.endServer(
+                " is read-only: it is a standby, or its default_transaction_read_only is on. Name every node in "
+                    + "`store`, add target_session_attrs=read-write, and see that one of them is the primary."
+            )
+        }
         // A commit of the gateway would wait for a standby, even after this process has ended.
-        guard !row.flag(0, 1) else { return self.end(StoreError(serverWithoutStandby: self.serverName)) }
+        guard !row.flag(0, 1) else {
+            return self.endServer(
+                " waits for a standby with each commit, and none is connected. See that a standby runs and reaches "
+                    + "it (pg_stat_replication), or change synchronous_standby_names."
+            )
+        }
         self.state.firstHost = server.hostIndex
         self.connection.query(Self.hasSchema)
         self.sendStep { self.schemaFound($0, isLocked: false) }
@@ -120,7 +140,12 @@ final class ControlLink: StoreLink {
     private func schemaRead(_ outcome: PostgresOutcome, isLocked: Bool) {
         guard let row = outcome.results.last, row.count == 1 else { return self.ended(.unexpectedAnswer) }
         switch Schema.verdict(found: row.int32(0, 0), oldest: row.int32(0, 1)) {
-        case .newer(let found): self.end(StoreError(server: self.serverName, newerSchema: found), isOfServer: false)
+        case .newer(let found):
+            self.endServer(
+                " has schema version \(found) of WakeGate, and this program works with version \(Schema.version). "
+                    + "Start the newer WakeGate that made it.",
+                isOfServer: false
+            )
         case .older(let found): self.makeSchema(from: found, isLocked: isLocked)
         case .current: self.checkRights(isLocked: isLocked)
         }
@@ -152,7 +177,11 @@ final class ControlLink: StoreLink {
         )
         self.sendStep { outcome in
             let holder = outcome.results.last.flatMap { $0.count > 0 ? $0.text(0, 0) : nil }
-            self.end(StoreError(server: self.serverName, schemaLockedBy: holder ?? "it has ended since"))
+            self.endServer(
+                ": another session holds the lock under which tables are made (\(holder ?? "it has ended since")). "
+                    + "Wait if it is a gateway that upgrades the tables; otherwise end it with pg_terminate_backend, "
+                    + "and let only gateways connect."
+            )
         }
     }
 
@@ -201,8 +230,9 @@ final class ControlLink: StoreLink {
         }
         guard rights.text(0, 1).isEmpty else {
             let (role, tables) = (rights.text(0, 0), rights.text(0, 1))
-            return self.end(
-                StoreError(server: self.serverName, role: role, withoutRightsOn: tables),
+            return self.endServer(
+                ": the role \(role) may not read and write \(tables) of schema wakegate. GRANT SELECT, INSERT, UPDATE, "
+                    + "DELETE ON ALL TABLES IN SCHEMA wakegate TO it, and USAGE ON ALL SEQUENCES and on the schema.",
                 isOfServer: false
             )
         }
@@ -223,7 +253,11 @@ final class ControlLink: StoreLink {
 
     private func register(_ outcome: PostgresOutcome) {
         guard let row = outcome.results.last, row.count == 1 else {
-            return self.end(StoreError(server: self.serverName, lockedNumbers: Self.numberAttemptsMax))
+            return self.endServer(
+                ": other sessions hold the advisory locks of the next \(Self.numberAttemptsMax) gateway numbers. Find "
+                    + "them in pg_locks (classid \(AdvisoryLock.gateways)), end them, and let only gateways connect to "
+                    + "the database."
+            )
         }
         let number = row.int32(0, 0)
         let clock = self.state.settings.clock
@@ -282,7 +316,10 @@ final class ControlLink: StoreLink {
     /// Sends a heartbeat if one is due, and ends the connection if an answer is overdue.
     func workIfDue(_ now: Int64) {
         if let since = self.connection.waitsSince, now - since >= self.gracePeriodMilliseconds {
-            return self.end(StoreError(silentServer: self.serverName, seconds: self.gracePeriodMilliseconds / 1000))
+            return self.endServer(
+                " answered nothing for \(self.gracePeriodMilliseconds / 1000) s. See that the server runs and can be "
+                    + "reached."
+            )
         }
         guard let number = self.number, now >= self.nextBeat else { return }
         self.nextBeat = now + StoreSettings.heartbeatMilliseconds
@@ -453,6 +490,11 @@ final class ControlLink: StoreLink {
     // MARK: Ending
 
     func ended(_ failure: PostgresError) { self.end(StoreError(failure), isOfServer: failure.isOfServer) }
+
+    /// - `problem`: the text after the name of the server, with the remedy.
+    private func endServer(_ problem: String, isOfServer: Bool = true) {
+        self.end(StoreError(message: "PostgreSQL at \(self.serverName)\(problem)"), isOfServer: isOfServer)
+    }
 
     /// - `isOfServer`: true if another server may succeed.
     private func end(_ error: StoreError, isOfServer: Bool = true) {

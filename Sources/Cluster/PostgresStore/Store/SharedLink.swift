@@ -163,7 +163,10 @@ final class SharedLink: StoreLink {
     /// - `table`: the table whose lock was not available.
     private func error(_ failure: PostgresError, _ table: String) -> StoreError {
         guard failure.kind == .lockNotAvailable else { return StoreError(failure) }
-        return StoreError(server: failure.server, lockedTable: table)
+        return StoreError(
+            message: "PostgreSQL at \(failure.server): another session has held a lock on \(table) for three seconds. "
+                + "See pg_locks and pg_stat_activity for who it is; a gateway that waits for a standby does so, too."
+        )
     }
 
     // MARK: Notices
