@@ -66,8 +66,8 @@ struct StoredReportTests {
     private static var report: GatewayReport {
         var report = GatewayReport(name: "host:443", version: "1.2.3")
         report.workers = [
-            .init(topic: .first, connected: 3, slots: 8, busy: 2, receivesConditions: true),
-            .init(topic: TopicIndex(rawValue: 9), connected: 1, slots: 1, busy: 1, receivesConditions: false),
+            .init(.first, .init(connected: 3, slots: 8, busy: 2), receivesConditions: true),
+            .init(TopicIndex(rawValue: 9), .init(connected: 1, slots: 1, busy: 1), receivesConditions: false),
         ]
         report.wakes = 77
         report.digests = ["policy": 1, "topics": .max]

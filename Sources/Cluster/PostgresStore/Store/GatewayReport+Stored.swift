@@ -35,9 +35,9 @@ extension GatewayReport {
         Self.append(count: self.workers.count, to: &buffer)
         for workers in self.workers.prefix(Int(UInt16.max)) {
             buffer.append(halfWord: workers.topic.rawValue)
-            buffer.append(halfWord: UInt32(clamping: workers.connected))
-            buffer.append(halfWord: UInt32(clamping: workers.slots))
-            buffer.append(halfWord: UInt32(clamping: workers.busy))
+            for count in [workers.counts.connected, workers.counts.slots, workers.counts.busy] {
+                buffer.append(halfWord: UInt32(clamping: count))
+            }
             buffer.append(workers.receivesConditions ? 1 : 0 as UInt8)
         }
         Self.append(count: self.digests.count, to: &buffer)
@@ -122,14 +122,12 @@ extension GatewayReport {
         self.isDraining = fields.flag()
         for _ in 0..<fields.count() where !fields.isShort {
             let topic = TopicIndex(rawValue: fields.integer())
-            let workers = Workers(
-                topic: topic,
+            let counts = Dispatcher.WorkerCounts(
                 connected: fields.number(),
                 slots: fields.number(),
-                busy: fields.number(),
-                receivesConditions: fields.flag()
+                busy: fields.number()
             )
-            self.workers.append(workers)
+            self.workers.append(Workers(topic, counts, receivesConditions: fields.flag()))
         }
         for _ in 0..<fields.count() where !fields.isShort {
             let name = fields.text()

@@ -167,18 +167,14 @@ package struct ClusterCounts {
 package struct GatewayReport: Sendable {
     /// The streams of one topic's workers.
     package struct Workers: Hashable, Sendable {
-        package var topic: TopicIndex
-        package var connected: Int
-        package var slots: Int
-        package var busy: Int
+        package let topic: TopicIndex
+        package let counts: Dispatcher.WorkerCounts
         /// True if at least one of the streams receives conditions.
-        package var receivesConditions: Bool
+        package let receivesConditions: Bool
 
-        package init(topic: TopicIndex, connected: Int, slots: Int, busy: Int, receivesConditions: Bool) {
+        package init(_ topic: TopicIndex, _ counts: Dispatcher.WorkerCounts, receivesConditions: Bool) {
             self.topic = topic
-            self.connected = connected
-            self.slots = slots
-            self.busy = busy
+            self.counts = counts
             self.receivesConditions = receivesConditions
         }
     }

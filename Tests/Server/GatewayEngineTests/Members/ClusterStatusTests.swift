@@ -36,15 +36,9 @@ struct ClusterStatusTests {
     func gateways() {
         let first = self.member(3, reportedAt: 9_500) { report in
             for (topic, slots) in [(UInt32(0), 4), (1, 6)] {
-                report.workers.append(
-                    GatewayReport.Workers(
-                        topic: TopicIndex(rawValue: topic),
-                        connected: 2,
-                        slots: slots,
-                        busy: 1,
-                        receivesConditions: false
-                    )
-                )
+                let counts = Dispatcher.WorkerCounts(connected: 2, slots: slots, busy: 1)
+                let workers = GatewayReport.Workers(TopicIndex(rawValue: topic), counts, receivesConditions: false)
+                report.workers.append(workers)
             }
             report.wakes = 2
         }

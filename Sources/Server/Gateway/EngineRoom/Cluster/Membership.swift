@@ -46,17 +46,11 @@ struct Membership {
         report.wakes = dispatcher.workerCounts(nil).busy
         for number in 0..<UInt32(topicCount) {
             let topic = TopicIndex(rawValue: number)
-            let counts = dispatcher.workerCounts(topic)
+            var counts = dispatcher.workerCounts(topic)
             guard counts.connected > 0 else { continue }
-            report.workers.append(
-                GatewayReport.Workers(
-                    topic: topic,
-                    connected: counts.connected,
-                    slots: isDraining ? counts.busy : counts.slots,
-                    busy: counts.busy,
-                    receivesConditions: dispatcher.receivesConditions(topic)
-                )
-            )
+            if isDraining { counts.slots = counts.busy }
+            let receivesConditions = dispatcher.receivesConditions(topic)
+            report.workers.append(GatewayReport.Workers(topic, counts, receivesConditions: receivesConditions))
             let countMax = GatewayReport.offersMax - report.offers.count
             report.offers += dispatcher.offers(topic, countMax: countMax, hasFreeSlots: !isDraining)
         }
@@ -71,14 +65,7 @@ struct Membership {
         self.dead = view.dead.filter { $0 != self.number }
         remote.removeAll()
         for member in view.members where member.number != self.number {
-            for workers in member.report.workers {
-                let counts = Dispatcher.WorkerCounts(
-                    connected: workers.connected,
-                    slots: workers.slots,
-                    busy: workers.busy
-                )
-                remote.append(counts, of: workers.topic, receivesConditions: workers.receivesConditions)
-            }
+            for workers in member.report.workers { remote.append(workers) }
             for offer in member.report.offers { remote.append(offer) }
             remote.durations += member.report.durations
         }

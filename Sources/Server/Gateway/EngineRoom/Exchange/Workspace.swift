@@ -261,9 +261,11 @@ package final class RemoteWorkers {
     }
 
     /// Adds the workers of another gateway for a topic.
-    func append(_ counts: Dispatcher.WorkerCounts, of topic: TopicIndex, receivesConditions: Bool) {
-        for key in [nil, topic] { Self.add(counts, to: &self.counts[key, default: Dispatcher.WorkerCounts()]) }
-        if receivesConditions { self.hearing.insert(topic) }
+    func append(_ workers: GatewayReport.Workers) {
+        for key in [nil, workers.topic] {
+            Self.add(workers.counts, to: &self.counts[key, default: Dispatcher.WorkerCounts()])
+        }
+        if workers.receivesConditions { self.hearing.insert(workers.topic) }
     }
 
     /// Adds an offer of another gateway's streams. The other `append` adds the counts of workers.

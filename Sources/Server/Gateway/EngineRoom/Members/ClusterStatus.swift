@@ -26,9 +26,9 @@ package struct ClusterStatus: Sendable {
             self.name = member.report.name
             self.version = member.report.version
             self.since = member.since
-            self.workers = member.report.workers.reduce(0) { $0 + $1.connected }
-            self.slots = member.report.workers.reduce(0) { $0 + $1.slots }
-            self.busy = member.report.workers.reduce(0) { $0 + $1.busy }
+            self.workers = member.report.workers.reduce(0) { $0 + $1.counts.connected }
+            self.slots = member.report.workers.reduce(0) { $0 + $1.counts.slots }
+            self.busy = member.report.workers.reduce(0) { $0 + $1.counts.busy }
             self.wakes = member.report.wakes
             self.lag = max(0, wall - member.reportedAt)
             self.isDraining = member.report.isDraining
