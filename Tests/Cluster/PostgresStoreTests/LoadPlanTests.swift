@@ -43,7 +43,7 @@ struct LoadPlanTests {
         plan.tokens = self.tokens([2])
         #expect(try other.find(plan).devices.map(\.token) == self.tokens([1, 2]))
         let held = try other.write([1]) { .of($0, $1, ended: [.numbered(1)]) }
-        #expect(held == [HeldElsewhere(wake: .numbered(1), holder: self.rig.number)])
+        #expect(held.map(\.wake) == [.numbered(1)] && held.map(\.holder) == [self.rig.number])
         let own = try self.rig.write([2]) { .of($0, $1, ended: [.numbered(2)]) }
         #expect(own.isEmpty)
         plan.tokens = []

@@ -193,15 +193,23 @@ final class StoreRig {
         return number
     }
 
+    /// Waits for the reply to a transaction that `match` accepts.
+    ///
+    /// - Throws: `ClusterFailure` if the transaction fails.
+    private func wait<Found>(
+        of number: TransactionNumber,
+        for what: String,
+        _ match: (ClusterReply) -> Found?
+    ) throws -> Found {
+        try self.wait(what) { reply -> Result<Found, ClusterFailure>? in
+            if case .failed(number, let failure) = reply { return .failure(failure) }
+            return match(reply).map { .success($0) }
+        }.get()
+    }
+
     /// Waits for rows.
     func loaded(_ number: TransactionNumber) throws -> LoadedDevices {
-        try self.wait("rows") { reply -> Result<LoadedDevices, ClusterFailure>? in
-            switch reply {
-            case .loaded(number, let devices): .success(devices)
-            case .failed(number, let failure): .failure(failure)
-            case _: nil
-            }
-        }.get()
+        try self.wait(of: number, for: "rows") { if case .loaded(number, let devices) = $0 { devices } else { nil } }
     }
 
     func load(_ plan: LoadPlan) throws -> (number: TransactionNumber, loaded: LoadedDevices) {
@@ -265,13 +273,7 @@ final class StoreRig {
     /// Waits until a commit is answered.
     @discardableResult
     func committed(_ number: TransactionNumber) throws -> [HeldElsewhere] {
-        try self.wait("a commit") { reply -> Result<[HeldElsewhere], ClusterFailure>? in
-            switch reply {
-            case .committed(number, let held): .success(held)
-            case .failed(number, let failure): .failure(failure)
-            case _: nil
-            }
-        }.get()
+        try self.wait(of: number, for: "a commit") { if case .committed(number, let held) = $0 { held } else { nil } }
     }
 
     /// Loads devices, and writes the result of `change` for each one.

@@ -248,7 +248,7 @@ final class CommitLink: StoreLink {
         (0..<rows.count).compactMap { row in
             let holder = GatewayNumber(rawValue: rows.int32(row, 1))
             guard holder != own, let wake = rows.wake(row, 0) else { return nil }
-            return HeldElsewhere(wake: wake, holder: holder)
+            return (wake: wake, holder: holder)
         }
     }
 

@@ -69,7 +69,7 @@ extension GatewayReport {
         let ordered = rows.filter { $0.worker == nil } + rows.filter { $0.worker != nil }
         Self.append(ordered, bytesMax: Self.durationBytesMax, to: &buffer) { row, bytes in
             bytes.append(halfWord: row.topic.rawValue)
-            bytes.append(row.kind.task?.storedCode ?? 0)
+            bytes.append(row.kind.storedCode)
             bytes.append(row.worker == nil ? 0 : 1 as UInt8)
             Self.append(row.worker ?? "", to: &bytes)
             bytes.append(word: UInt64(clamping: row.counts.sum))
@@ -160,7 +160,7 @@ extension GatewayReport {
                 if bucket < DurationCounts.bucketCount { counts.add(Int64(times), bucket: bucket) }
             }
             // Kinds of newer gateways are skipped.
-            guard let kind = LaunchKind.allCases.first(where: { ($0.task?.storedCode ?? 0) == kind }) else { continue }
+            guard let kind = LaunchKind.allCases.first(where: { $0.storedCode == kind }) else { continue }
             let name = isOfWorker ? worker : nil
             self.durations.append(WakeDurationRow(topic: topic, kind: kind, worker: name, counts: counts))
         }

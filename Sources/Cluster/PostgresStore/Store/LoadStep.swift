@@ -211,9 +211,7 @@ struct LoadStep {
                     guard let token = DeviceToken(bytes: rows.bytes(row, 0)), !loaded.versions.contains(token) else {
                         continue
                     }
-                    loaded.rows.passedOver.append(
-                        PassedOverDevice(token: token, wake: rows.wake(row, 1), holder: LockHolder(rows, row, 2))
-                    )
+                    loaded.rows.passedOver.append((token, rows.wake(row, 1), LockHolder(rows, row, 2)))
                 }
             case .clock:
                 guard rows.count == 1 else { return nil }

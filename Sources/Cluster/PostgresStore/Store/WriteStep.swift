@@ -114,7 +114,7 @@ struct WriteStep<Runner: StatementRunner> {
         guard !lanes.isEmpty else { return }
         var parameters = PostgresParameters()
         parameters.append(lanes) { changes[$0.place].device.token }
-        parameters.append(lanes) { $0.lane.target.kind.tableCode }
+        parameters.append(lanes) { Int16($0.lane.target.kind.storedCode) }
         parameters.append(lanes) { $0.lane.target.name }
         parameters.append(lanes) { $0.lane.target.resources.joined(separator: ",") }
         parameters.append(lanes) { Int32(bitPattern: changes[$0.place].topic.rawValue) }
@@ -213,16 +213,8 @@ struct WriteMark {
 }
 
 extension LaunchKind {
-    /// The kind's code in the tables, which never changes its meaning.
-    var tableCode: Int16 {
-        switch self {
-        case .push: 0
-        case .appRefresh: 1
-        case .processing: 2
-        case .continued: 3
-        case .urlSession: 4
-        }
-    }
+    /// The kind's code in the tables and in reports, which never changes its meaning; 0 for a push.
+    var storedCode: UInt8 { self.task?.storedCode ?? 0 }
 }
 
 /// The counters of one connection since its gateway was attached, in rows that only this connection writes.

@@ -28,15 +28,7 @@ package enum ClusterReply {
 }
 
 /// A wake and the gateway that launched it, if that is another gateway.
-package struct HeldElsewhere: Hashable, Sendable {
-    package let wake: WakeID
-    package let holder: GatewayNumber
-
-    package init(wake: WakeID, holder: GatewayNumber) {
-        self.wake = wake
-        self.holder = holder
-    }
-}
+package typealias HeldElsewhere = (wake: WakeID, holder: GatewayNumber)
 
 /// The state with which a gateway starts under a new number.
 package struct Attachment {
@@ -93,20 +85,9 @@ package struct LockHolder: Hashable, Sendable {
     }
 }
 
-/// A requested device that a load skipped because another session has locked its row.
-package struct PassedOverDevice {
-    package let token: DeviceToken
-    /// The wake by which the device was requested; nil if it was requested by token.
-    package let wake: WakeID?
-    /// The session that holds the lock, if it is known.
-    package let holder: LockHolder?
-
-    package init(token: DeviceToken, wake: WakeID?, holder: LockHolder?) {
-        self.token = token
-        self.wake = wake
-        self.holder = holder
-    }
-}
+/// A requested device that a load skipped because another session has locked its row, the wake by which it was
+/// requested unless it was requested by token, and the session that holds the lock if it is known.
+package typealias PassedOverDevice = (token: DeviceToken, wake: WakeID?, holder: LockHolder?)
 
 /// The rows that a transaction has read.
 package struct LoadedDevices {

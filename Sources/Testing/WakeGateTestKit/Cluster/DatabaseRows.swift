@@ -149,7 +149,7 @@ package struct DatabaseRows {
             for id in change.ended {
                 guard let wake = self.wakes[id] else { continue }
                 self.wakes[id]?.ended = commit.moment
-                if wake.holder != commit.gateway { elsewhere.append(HeldElsewhere(wake: id, holder: wake.holder)) }
+                if wake.holder != commit.gateway { elsewhere.append((wake: id, holder: wake.holder)) }
             }
         }
         let counter = Counter(gateway: commit.gateway.rawValue, connection: commit.connection)

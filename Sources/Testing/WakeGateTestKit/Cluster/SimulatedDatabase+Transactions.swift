@@ -43,7 +43,7 @@ extension SimulatedDatabase {
             let holder = self.locks[name.token].map { lock in
                 LockHolder(pid: lock.holder.gateway.rawValue, application: "simulation", queryStart: nil)
             }
-            return PassedOverDevice(token: name.token, wake: name.wake, holder: holder)
+            return (token: name.token, wake: name.wake, holder: holder)
         }
     }
 

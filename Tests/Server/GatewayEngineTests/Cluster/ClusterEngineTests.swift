@@ -351,7 +351,7 @@ struct ClusterEngineTests {
         _ = scene.heard { _ in }
         #expect(scene.store.passingOverCount == 1)
         var rows = ScriptedScene.noRows
-        rows.passedOver = [PassedOverDevice(token: EngineRig.token(1), wake: nil, holder: nil)]
+        rows.passedOver = [(token: EngineRig.token(1), wake: nil, holder: nil)]
         scene.store.replies.append(.loaded(try #require(scene.store.loads.last), rows))
         _ = scene.heard { requests in for device in 2...2000 { requests.push(device, device) } }
         #expect(scene.store.passingOverCount == 2)
