@@ -137,49 +137,6 @@ struct TaskWakeTests {
 
 @Suite("The order of work for a free stream", .timeLimit(.minutes(15)))
 struct TaskFairnessTests {
-    @Test("Pushes and tasks of different devices launch in order of arrival")
-    func pushesAndTasks() {
-        let rig = TaskDispatchTests.rig()
-        for device in 0..<8 {
-            if device % 2 == 0 { rig.push(device) } else { rig.submit(device, "a") }
-            rig.rig.pass(10)
-            _ = rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 100)
-        }
-        rig.subscribe(1, slots: 5, tasks: ["a"])
-        #expect(TaskDispatchTests.given(rig).map { $0[1] } == [0, 1, 2, 3, 4])
-        rig.subscribe(2, slots: 5)
-        #expect(TaskDispatchTests.given(rig) == [[2, 6]])
-        rig.subscribe(3, slots: 5, kinds: [], tasks: ["a"])
-        #expect(TaskDispatchTests.given(rig) == [[3, 5], [3, 7]])
-    }
-
-    /// Uses devices in this order, one millisecond apart.
-    private func use(_ devices: [Int], _ rig: DispatchRig) {
-        for device in devices {
-            rig.rig.register(device)
-            rig.conditions(device) { $0.appState = .active }
-            rig.conditions(device) { $0.appState = .background }
-            rig.advance(by: 1)
-        }
-    }
-
-    @Test("Devices that arrived within a second launch in the order of their last use, most recent first")
-    func lastUse() {
-        let rig = TaskDispatchTests.rig()
-        self.use([3, 1, 2], rig)
-        for device in 0..<6 {
-            if device % 2 == 0 { rig.push(device) } else { rig.submit(device, "a") }
-            rig.advance(by: 10)
-        }
-        rig.advance(by: 1000)
-        // The most recently used device, one second later.
-        self.use([6], rig)
-        rig.submit(6, "a")
-        rig.push(7)
-        rig.subscribe(1, slots: 9, tasks: ["a"])
-        #expect(TaskDispatchTests.given(rig).map { $0[1] } == [2, 1, 3, 0, 4, 5, 6, 7])
-    }
-
     @Test("On one device the longest-waiting work launches first, also before a push of priority 10")
     func policyDecides() {
         let rig = TaskDispatchTests.rig()
