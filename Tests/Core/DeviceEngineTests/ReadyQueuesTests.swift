@@ -5,36 +5,45 @@ import WakeGateTestKit
 
 @Suite("Queues of devices that wait for a slot", .timeLimit(.minutes(15)))
 struct ReadyQueuesTests {
-    @Test("A queue is a list of its topic's devices, wherever one leaves it", arguments: UInt64(1)...8)
+    @Test(
+        "Each topic has a queue by second and last use, wherever a device leaves it, and each device is offered once",
+        arguments: UInt64(1)...8
+    )
     func likeLists(seed: UInt64) {
         var generator = SeededGenerator(seed: seed)
-        var devices = DeviceTable.registered(30, topicCount: 3)
+        var devices = DeviceTable.registered(60, topicCount: 3)
         var queues = ReadyQueues()
         queues.grow(topicCount: 3)
-        var lists: [[UInt32]] = [[], [], []]
-        var (fromTheMiddle, joined) = (0, [UInt32]())
+        var lists: [[(second: Int64, lastUse: Instant, number: UInt32)]] = [[], [], []]
+        var (fromTheMiddle, reordered, joined) = (0, 0, [UInt32]())
+        var now = Instant(milliseconds: 0)
         for step in 0..<3000 {
-            let number = UInt32(generator.number(below: 30))
-            let topic = Int(number % 3)
-            let device = DeviceIndex(rawValue: number)
-            if let place = lists[topic].firstIndex(of: number) {
+            now = now + Int64(generator.number(below: 200))
+            let number = UInt32(generator.number(below: 60))
+            let (topic, device) = (Int(number % 3), DeviceIndex(rawValue: number))
+            if let place = lists[topic].firstIndex(where: { $0.number == number }) {
                 if place > 0, place < lists[topic].count - 1 { fromTheMiddle += 1 }
                 queues.remove(device, in: &devices)
                 lists[topic].remove(at: place)
             } else {
-                queues.append(device, since: Instant(milliseconds: Int64(step)), in: &devices)
-                lists[topic].append(number)
+                // Two out of five devices were never used.
+                let uses = [Instant.distantPast, .distantPast] + (5...7).map { Instant(milliseconds: $0) }
+                let (use, second) = (generator.pick(uses), now.milliseconds / 1000)
+                queues.append(device, since: now, lastUse: use, in: &devices)
                 joined.append(number)
+                // After all earlier devices, but before those of the same second with an earlier last use.
+                let place = lists[topic].firstIndex { $0.second == second && $0.lastUse < use }
+                if place != nil { reordered += 1 }
+                lists[topic].insert((second, use, number), at: place ?? lists[topic].count)
             }
             for topic in 0..<3 {
                 let index = TopicIndex(rawValue: UInt32(topic))
                 #expect(queues.count(index) == lists[topic].count, "seed \(seed), step \(step)")
-                let first = queues.first(index, at: Instant(milliseconds: 3000), in: devices)
-                #expect(first?.rawValue == lists[topic].first, "seed \(seed), step \(step)")
+                let first = queues.first(index, at: now, in: devices)
+                #expect(first?.rawValue == lists[topic].first?.number, "seed \(seed), step \(step)")
             }
         }
-        #expect(fromTheMiddle > 100)
-        // Every device is offered once, in the order of arrival.
+        #expect(fromTheMiddle > 100 && reordered > 100)
         var told: [UInt32] = []
         while let device = queues.popNewlyReady() { told.append(device.rawValue) }
         #expect(told == joined)
@@ -43,54 +52,12 @@ struct ReadyQueuesTests {
         for topic in 0..<3 {
             var left: [UInt32] = []
             let index = TopicIndex(rawValue: UInt32(topic))
-            while let device = queues.first(index, at: Instant(milliseconds: 3000), in: devices) {
+            while let device = queues.first(index, at: now, in: devices) {
                 left.append(device.rawValue)
                 queues.remove(device, in: &devices)
             }
-            #expect(left == lists[topic])
+            #expect(left == lists[topic].map(\.number))
         }
-    }
-
-    @Test("Devices of one second go in the order of their last use, wherever one leaves", arguments: UInt64(1)...8)
-    func lastUse(seed: UInt64) {
-        var generator = SeededGenerator(seed: seed)
-        var devices = DeviceTable.registered(40)
-        var queues = ReadyQueues()
-        queues.grow(topicCount: 1)
-        let topic = TopicIndex(rawValue: 0)
-        var list: [(second: Int64, lastUse: Int64, since: Int64, number: UInt32)] = []
-        var now: Int64 = 0
-        var reordered = 0
-        for step in 0..<3000 {
-            now += Int64(generator.number(below: 200))
-            let number = UInt32(generator.number(below: 40))
-            let device = DeviceIndex(rawValue: number)
-            if let place = list.firstIndex(where: { $0.number == number }) {
-                queues.remove(device, in: &devices)
-                list.remove(at: place)
-            } else {
-                // Two out of five devices were never used.
-                let uses: [Int64] = [.min, .min, 5, 6, 7]
-                let use = uses[Int(generator.number(below: 5))]
-                let lastUse = use == .min ? Instant.distantPast : Instant(milliseconds: use)
-                queues.append(device, since: Instant(milliseconds: now), lastUse: lastUse, in: &devices)
-                let entry = (second: now / 1000, lastUse: use, since: now, number: number)
-                // After all earlier devices, but before those of the same second with an earlier last use.
-                let place = list.firstIndex { $0.second == entry.second && $0.lastUse < use } ?? list.count
-                if place < list.count { reordered += 1 }
-                list.insert(entry, at: place)
-            }
-            let first = queues.first(topic, at: Instant(milliseconds: now), in: devices)
-            #expect(first?.rawValue == list.first?.number, "seed \(seed), step \(step)")
-            #expect(queues.count(topic) == list.count)
-        }
-        #expect(reordered > 100)
-        var left: [UInt32] = []
-        while let device = queues.first(topic, at: Instant(milliseconds: now), in: devices) {
-            left.append(device.rawValue)
-            queues.remove(device, in: &devices)
-        }
-        #expect(left == list.map(\.number))
     }
 
     @Test("The longest wait is that of the first of some queue")

@@ -57,41 +57,57 @@ struct RestoreTests {
         #expect(content.collapseID.array == collapseID && content.payload.array == payload)
     }
 
-    /// Returns the records of an engine with two devices: device 0 has a push that waits for its second launch, and
-    /// device 1 has a wake in flight.
-    private static func twoDevices() throws -> SimulatedStore.Records {
-        let rig = EngineRig()
+    /// Returns the records of an engine with three devices: device 0 has a push that waits for its second launch, and
+    /// two requests; device 1 has a wake in flight; device 2 has a continued task in flight, and finished transfers.
+    private static func someDevices() throws -> SimulatedStore.Records {
+        let rig = EngineRig(EngineRig.openToTasks())
         let store = SimulatedStore()
         let wake = try #require(rig.push(1, workerIsFree: true)?.wake)
         #expect(rig.engine.report(.push(.failed), wake: wake) == .ended)
         rig.conditions(1) { $0.batteryLevel = 0.5 }
         _ = try #require(rig.push(2, workerIsFree: true)?.wake)
+        try rig.submit(1, "clean", .processing(.externalPower))
+        try rig.submit(1, "refresh", after: 100)
+        rig.register(3)
+        rig.conditions(3) { $0.appState = .active }
+        let details = TaskDetails(title: "Export", subtitle: "é", resources: ["gpu"])
+        let export = try rig.submit(3, "export", .continued(.queue), details: details, hasSlot: true)
+        _ = rig.engine.progress(TaskProgress(completed: 3, total: 9), wake: try #require(export.wake))
+        try rig.engine.transfersFinished(session: "uploads", count: 3, id: "1", device: rig.index(3))
+        rig.engine.flushProgress()
         try store.commit(from: rig.engine)
         return store.durable
     }
 
     private static func restore(_ records: SimulatedStore.Records, losingWakes: Bool) throws(StoreError) {
-        let engine = EngineRig().engine
+        let engine = EngineRig(EngineRig.openToTasks()).engine
         for (key, content) in records { try engine.restore(key, content) }
         try engine.finishRestoring(now: Instant(milliseconds: 1_700_000_000_000))
         if losingWakes { engine.loseEveryWake() }
         _ = engine.oldestDueMilliseconds
-        for device in [0, 1].map({ DeviceIndex(rawValue: $0) })
+        for device in (0..<3).map({ DeviceIndex(rawValue: $0) })
         where records[RecordKey(.device, device.rawValue)] != nil {
             _ = engine.snapshot(device)
-            if let wake = engine.wakesInFlight(device).first { _ = engine.extend(wake, by: 60_000) }
+            for wake in engine.wakesInFlight(device) {
+                _ = engine.extend(wake, by: 60_000)
+                _ = engine.progress(TaskProgress(completed: 5, total: 9), wake: wake)
+            }
             _ = engine.expireForced(device)
             _ = engine.launchForced(device)
-            if let wake = engine.wakesInFlight(device).first { engine.lose(wake, takingBackAttempt: true) }
-            _ = engine.claim(device)
+            for (place, wake) in engine.wakesInFlight(device).enumerated() {
+                if place == 1 { _ = engine.report(.task(.failure), wake: wake) }
+                engine.lose(wake, takingBackAttempt: true)
+            }
+            for _ in 0..<3 { _ = engine.claim(device) { _ in true } }
+            engine.cancelTask("refresh", device: device)
         }
         while !engine.advance(to: Instant(milliseconds: 1_800_000_000_000), devicesMax: 10) {}
     }
 
-    @Test("Whichever bytes of the records are changed, they are refused, or an engine runs on them", arguments: 0..<4)
+    @Test("Records with changed bytes, or cut, are refused, or an engine runs on them", arguments: 0..<8)
     func changedBytes(seed: UInt64) throws {
         var generator = SeededGenerator(seed: seed)
-        let records = try Self.twoDevices()
+        let records = try Self.someDevices()
         let keys = records.keys.sorted { ($0.kind.rawValue, $0.index) < ($1.kind.rawValue, $1.index) }
         var (refusals, runs) = (0, 0)
         for _ in 0..<1500 {
@@ -101,6 +117,7 @@ struct RestoreTests {
                 let offset = Int.random(in: 0..<(changed[key]?.count ?? 1), using: &generator)
                 changed[key]?[offset] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &generator) ?? 0
             }
+            if generator.once(in: 8) { changed[key]?.removeLast() }
             do throws(StoreError) {
                 try Self.restore(changed, losingWakes: Bool.random(using: &generator))
                 runs += 1
@@ -111,7 +128,7 @@ struct RestoreTests {
         #expect(refusals > 100 && runs > 100, "seed \(seed): \(refusals) refusals, \(runs) runs")
     }
 
-    /// Impossible values in the records of `twoDevices`: the device, a description, the offset and the bytes.
+    /// Impossible values in the records of `someDevices`: the device, a description, the offset and the bytes.
     private static let impossible: [(device: UInt32, what: String, offset: Int, bytes: [UInt8])] = {
         // Flags, penalty, token (with its length) and topic; the time of the registration follows.
         let head = 2 + 1 + 1 + EngineRig.token(1).count + 4
@@ -137,7 +154,7 @@ struct RestoreTests {
     @Test("A device with impossible values is refused by its number", arguments: Self.impossible.indices)
     func impossibleDevice(index: Int) throws {
         let (device, what, offset, bytes) = Self.impossible[index]
-        var records = try Self.twoDevices()
+        var records = try Self.someDevices()
         try Self.restore(records, losingWakes: true)
         let key = RecordKey(.device, device)
         records[key]?.replaceSubrange(offset..<offset + bytes.count, with: bytes)
@@ -151,7 +168,7 @@ struct RestoreTests {
 
     @Test("Two devices with the same wake are refused, and so is a topic with an invalid name or impossible counts")
     func impossibleOthers() throws {
-        let records = try Self.twoDevices()
+        let records = try Self.someDevices()
         let spacing = 2 + 1 + 1 + EngineRig.token(1).count + 4 + 8
         var twice = records
         // The id of the ended wake precedes the outcome and the end at the end of the record. The other wake is in

@@ -6,42 +6,6 @@ import Wire
 
 @Suite("Storing requests and sessions", .timeLimit(.minutes(15)))
 struct TaskRestoreTests {
-    private static func act(_ rig: EngineRig, _ device: Int, _ generator: inout SeededGenerator) throws {
-        let index = rig.index(device)
-        let name = "com.example.task\(generator.number(below: 5))"
-        let isFree = generator.once(in: 3)
-        switch generator.number(below: 15) {
-        case 14: rig.conditions(device) { $0.memoryPressure = generator.pick([.normal, .warning, .critical]) }
-        case 0: _ = try? rig.submit(device, name, .appRefresh, after: generator.pick([nil, 100]), hasSlot: isFree)
-        case 1: _ = try? rig.submit(device, name, .processing(generator.pick([[], .network])), hasSlot: isFree)
-        case 2:
-            let details = TaskDetails(title: "Title \(name)", subtitle: generator.pick([nil, "é"]), resources: ["gpu"])
-            _ = try? rig.submit(device, name, .continued(.queue), details: details, hasSlot: isFree)
-        case 3:
-            let id = generator.once(in: 2) ? "\(generator.number(below: 30))" : nil
-            try? rig.engine.transfersFinished(session: name, count: 3, id: id, device: index)
-        case 4: rig.engine.cancelTask(name, device: index)
-        case 5: rig.push(device, workerIsFree: isFree)
-        case 6, 7: rig.conditions(device) { $0.appState = .allCases.randomElement(using: &generator) }
-        case 8, 9: _ = rig.launchNext(device)
-        case 10:
-            guard let wake = rig.engine.wakesInFlight(index).last else { return }
-            _ = rig.engine.report(.task(generator.pick([.success, .failure])), wake: wake)
-            _ = rig.engine.report(.push(.failed), wake: wake)
-        case 11:
-            guard let wake = rig.engine.wakesInFlight(index).last else { return }
-            _ = rig.engine.progress(TaskProgress(completed: generator.next() % 9, total: 9, title: name), wake: wake)
-            if generator.once(in: 2) { rig.engine.lose(wake) }
-        case 12:
-            guard generator.once(in: 4) else { return }
-            rig.engine.unregister(index)
-            rig.advance(by: 1)
-            rig.register(device)
-        default: rig.advance(by: Int64(generator.pick([1, 1000, 40_000, 700_000, 4_000_000])))
-        }
-        while rig.engine.popExpiredWake() != nil {}
-    }
-
     @Test("A device without requests, sessions and uses has no record for them")
     func noRecord() throws {
         let rig = EngineRig(EngineRig.openToTasks())
@@ -64,32 +28,6 @@ struct TaskRestoreTests {
     /// Returns the changed task records.
     private static func records(_ rig: EngineRig) -> [[UInt8]] {
         rig.engine.takeRecords().filter { $0.key.kind == .tasks }.map { $0.content }
-    }
-
-    @Test("A record that was damaged is refused, or read as one that some device could have", arguments: 0..<10)
-    func damage(seed: Int) throws {
-        var generator = SeededGenerator(seed: UInt64(seed))
-        let rig = EngineRig(EngineRig.openToTasks())
-        rig.register(1)
-        for _ in 0..<60 { try Self.act(rig, 1, &generator) }
-        let records = rig.engine.takeRecords()
-        let place = try #require(records.firstIndex { $0.key.kind == .tasks })
-        for _ in 0..<300 where !records[place].content.isEmpty {
-            var damaged = records
-            let offset = generator.number(below: damaged[place].content.count)
-            if generator.once(in: 4) {
-                damaged[place].content.removeSubrange(offset...)
-            } else {
-                damaged[place].content[offset] ^= 1 << UInt8(generator.number(below: 8))
-            }
-            let next = EngineRig(EngineRig.openToTasks(), start: rig.now, seed: 99)
-            do {
-                for (key, content) in damaged { try next.engine.restore(key, content) }
-                try next.engine.finishRestoring(now: rig.instant)
-            } catch { continue }
-            next.engine.loseEveryWake()
-            for _ in 0..<30 { try Self.act(next, 1, &generator) }
-        }
     }
 }
 
