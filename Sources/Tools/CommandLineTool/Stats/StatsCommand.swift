@@ -124,11 +124,10 @@ package enum StatsText {
         func row(_ name: String, _ value: (JSONValue) -> String) -> [String] {
             [name] + periods.map { value($0.value) }
         }
-        let counters = ["pushes", "wakes"].flatMap { self.counters[$0] ?? [] }
+        // A period has no counters of pending or refused pushes, which come after the first four.
+        let counters = (self.counters["pushes"] ?? []).prefix(4) + (self.counters["wakes"] ?? [])
         var rows = [[""] + periods.map(\.head)]
-        for (name, counter) in counters where periods.contains(where: { $0.value[counter] != nil }) {
-            rows.append(row(name) { self.count($0[counter]) })
-        }
+        rows += counters.map { name, counter in row(name) { self.count($0[counter]) } }
         rows.append(row("since") { $0["since"]?.text ?? "-" })
         if periods.contains(where: { $0.value["until"] != nil }) {
             rows.append(row("until") { $0["until"]?.text ?? "-" })
