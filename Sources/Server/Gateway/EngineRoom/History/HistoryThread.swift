@@ -103,8 +103,8 @@ final class HistoryTurns {
     /// The maximum time before events are written and synced, in milliseconds. Until then they are in memory and the
     /// journal keeps them.
     ///
-    /// Writes are rare, because each one adds a run, and runs are merged with others later. Syncs are rare, because each
-    /// one delays the syncs of a journal on the same disk.
+    /// Writes are rare, because each one adds a run, and runs are merged with others later. Syncs are rare, because
+    /// each one delays the syncs of a journal on the same disk.
     private static let writeInterval: Int64 = 5000
     /// The time before another attempt after a failure, and between two early writes, in milliseconds.
     private static let retryInterval: Int64 = 1000
@@ -149,10 +149,7 @@ final class HistoryTurns {
         if let limits = batch.limits { self.file.setLimits(limits) }
         self.feed.take(batch)
         for question in batch.questions { question.answer(from: self.file, self.mailboxes) }
-        if !self.isWritten {
-            let wait = self.file.isOpen ? Self.writeInterval : Self.retryInterval
-            self.writeAt = self.writeAt ?? SystemClock.monotonic + wait
-        }
+        if !self.isWritten { self.writeAt = self.writeAt ?? SystemClock.monotonic + Self.writeInterval }
         let droppedEvents = self.feed.takeDropped()
         if droppedEvents > 0 { self.onDropped(droppedEvents) }
     }
@@ -174,6 +171,8 @@ final class HistoryTurns {
         }
         self.catchUp(now)
         self.isTidy = !self.file.tidy()
+        // A question or a merge may have found damage and closed the file.
+        if !self.file.isOpen { self.writeAt = min(self.writeAt ?? .max, now + Self.retryInterval) }
         let left = self.file.takeDropped()
         if left.bySize > 0 { self.tally.met(.historyBytesMax, times: left.bySize) }
         if left.byAge > 0 { self.tally.met(.historySeconds, times: left.byAge) }
@@ -190,7 +189,7 @@ final class HistoryTurns {
         if self.feed.isBehind, now >= self.catchUpAt ?? 0 {
             let isGettingOn = self.feed.catchUp()
             self.catchUpAt = isGettingOn ? now : now + Self.retryInterval
-            self.writeAt = self.writeAt ?? now + Self.retryInterval
+            self.writeAt = self.writeAt ?? now + Self.writeInterval
         }
         if !self.feed.isBehind { self.catchUpAt = nil }
     }
