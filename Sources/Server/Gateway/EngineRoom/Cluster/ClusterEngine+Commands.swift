@@ -42,11 +42,12 @@ extension ClusterEngine: StoredEngine {
             guard self.queue.count < 2 * CommandQueue.pushesMax else { return self.refuse(request) }
             self.queue.append(.request(request), self.row(row))
         case .reading(let device):
-            guard self.questionCount < CommandQueue.pushesMax else { return self.refuse(request) }
+            guard self.deviceQuestionCount < CommandQueue.pushesMax else { return self.refuse(request) }
             let last = self.queue.last(of: .device(device))
             self.deviceQuestions.append(ClusterQuestion(request: request, wait: self.wait(behind: last, isOfRow: true)))
         case .counts:
-            guard self.questionCount < CommandQueue.pushesMax else { return self.refuse(request) }
+            let counted = self.countedQuestions?.count ?? 0
+            guard self.countQuestions.count + counted < CommandQueue.pushesMax else { return self.refuse(request) }
             self.countQuestions.append(ClusterQuestion(request: request, wait: self.wait(behind: self.queue.last)))
         case .list(let subject):
             guard self.listings.count + (self.isListing ? 1 : 0) < DeviceListing.countMax else {
@@ -100,15 +101,15 @@ extension ClusterEngine: StoredEngine {
         CommandWait(behind: number, isOfRow: isOfRow, until: self.clock.boot + CommandWait.milliseconds)
     }
 
-    /// The number of unanswered requests for counters and for single devices.
-    private var questionCount: Int {
-        let begun = (Array(self.open.values) + self.waitingForTopics).map { transaction in
-            switch transaction.purpose {
-            case .counts(let questions, _), .devices(let questions): questions.count
-            default: 0
-            }
+    /// The number of unanswered requests for single devices.
+    private var deviceQuestionCount: Int {
+        var count = self.deviceQuestions.count
+        func add(_ transaction: ClusterTransaction) {
+            if case .devices(let questions) = transaction.purpose { count += questions.count }
         }
-        return begun.reduce(self.countQuestions.count + self.deviceQuestions.count, +)
+        self.open.values.forEach(add)
+        self.waitingForTopics.forEach(add)
+        return count
     }
 
     /// Counts pushes that the loops refused. First waits for all earlier commands, which may create the pushes' topics.

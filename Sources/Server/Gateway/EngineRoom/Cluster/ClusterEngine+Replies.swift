@@ -166,7 +166,7 @@ extension ClusterEngine {
             return self.refuse(transaction, self.failureError)
         }
         switch transaction.purpose {
-        case .devices(let questions): self.answer(questions, transaction, loaded)
+        case .devices(let questions): self.answer(questions, loaded)
         case .list(let listing): self.listed(listing, loaded)
         default:
             if !loaded.passedOver.isEmpty { self.passOver(loaded.passedOver, transaction) }
@@ -455,7 +455,13 @@ extension ClusterEngine {
         self.waitingForTopics = []
         for transaction in waiting {
             transaction.step.committedSince = nil
-            if transaction.isRead { self.begin(transaction) } else { self.waitingForRoom.append(transaction) }
+            if case .devices(let questions) = transaction.purpose {
+                // They begin again within the limits of reads.
+                self.deviceQuestions += questions
+                self.giveBack(transaction.group)
+            } else {
+                self.waitingForRoom.append(transaction)
+            }
         }
         let requests = self.subscriptions
         self.subscriptions = []

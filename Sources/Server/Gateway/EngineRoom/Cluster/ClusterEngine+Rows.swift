@@ -212,11 +212,11 @@ extension ClusterEngine {
 
     /// Records the devices whose conditions have changed, according to the events of the step.
     private func noteConditions(_ writes: ClusterWrites, _ step: inout ClusterTransaction.Step) {
-        let places = writes.events.indices.filter {
-            writes.events[$0].kind == .conditions && writes.events[$0].changed != ConditionsReport()
+        var changed: Set<UInt64> = []
+        for event in writes.events {
+            if let report = event.changed, report != ConditionsReport() { changed.insert(event.device) }
         }
-        guard !places.isEmpty else { return }
-        let changed = Set(places.map { writes.events[$0].device })
+        guard !changed.isEmpty else { return }
         for row in writes.devices
         where changed.contains(HistoryEvent.device(of: row.device.token, self.engine.historyKey)) {
             guard let device = self.engine.find(row.device.token), self.engine.identity(device).isRegistered else {

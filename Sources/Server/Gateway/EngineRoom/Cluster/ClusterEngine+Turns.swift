@@ -167,14 +167,14 @@ extension ClusterEngine {
 
     /// True if the sample of this second has been requested.
     var isSampleAsked: Bool {
-        let asked = [self.countedQuestions ?? [], self.countQuestions]
-        return asked.contains { $0.contains { $0.request == nil } }
+        self.countQuestions.contains { $0.request == nil }
+            || self.countedQuestions?.contains { $0.request == nil } ?? false
     }
 
     /// If a request for counts is ready, stores the refusals of this gateway, and then requests the counts from the
     /// store.
     func beginCount() {
-        guard self.countedQuestions == nil else { return }
+        guard !self.countQuestions.isEmpty, self.countedQuestions == nil else { return }
         func isReady(_ question: ClusterQuestion) -> Bool { question.wait.isOver(self.queue, boot: self.clock.boot) }
         let ready = self.countQuestions.filter(isReady)
         guard !ready.isEmpty else { return }
@@ -244,12 +244,14 @@ extension ClusterEngine {
     }
 
     /// Answers requests from rows, which are in memory only during this call.
-    func answer(_ questions: [ClusterQuestion], _ transaction: ClusterTransaction, _ loaded: LoadedDevices) {
+    func answer(_ questions: [ClusterQuestion], _ loaded: LoadedDevices) {
         var early: [ClusterQuestion] = []
         self.inMemory(loaded.devices, loaded) { left in
             for question in questions {
                 guard let request = question.request, let device = request.work.rows.device else { continue }
-                if left.unknown.contains(device), transaction.topicReads < ClusterTransaction.triesMax {
+                if left.unknown.contains(device), question.topicReads < ClusterTransaction.triesMax {
+                    var question = question
+                    question.topicReads += 1
                     early.append(question)
                 } else if left.unknown.contains(device) || left.damaged.contains(device) {
                     self.refuse([request], .unreadableDevice)
@@ -260,9 +262,9 @@ extension ClusterEngine {
         }
         guard !early.isEmpty else { return }
         // Another gateway may have just created a topic, so read the topics and repeat the requests.
-        let waiting = ClusterTransaction(.devices(early), [], nil, Self.plan(early), group: self.makeGroup())
-        waiting.topicReads = transaction.topicReads + 1
-        self.waitingForTopics.append(waiting)
+        self.waitingForTopics.append(
+            ClusterTransaction(.devices(early), [], nil, Self.plan(early), group: self.makeGroup())
+        )
         self.store.submit(.addTopics([]))
     }
 

@@ -10,6 +10,8 @@ struct ClusterQuestion {
     let wait: CommandWait
     /// True if this gateway's earlier refusals must be stored before the counters are read.
     var needsRefusals = true
+    /// The number of times that the topics were read again for this request.
+    var topicReads = 0
 }
 
 /// The wait of a request for earlier commands, at most one second, so that a caller sees its own changes.
