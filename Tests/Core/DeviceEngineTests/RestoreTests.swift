@@ -117,7 +117,9 @@ struct RestoreTests {
                 let offset = Int.random(in: 0..<(changed[key]?.count ?? 1), using: &generator)
                 changed[key]?[offset] = [0, 1, 0x7F, 0x80, 0xFF].randomElement(using: &generator) ?? 0
             }
-            if generator.once(in: 8) { changed[key]?.removeLast() }
+            if generator.once(in: 8), let count = changed[key]?.count {
+                changed[key]?.removeLast(Int.random(in: 0...count, using: &generator))
+            }
             do throws(StoreError) {
                 try Self.restore(changed, losingWakes: Bool.random(using: &generator))
                 runs += 1

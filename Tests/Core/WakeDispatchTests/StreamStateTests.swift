@@ -345,8 +345,8 @@ struct WakeBytesTests {
 
 @Suite("Streams that end, stall, pause and drain", .timeLimit(.minutes(15)))
 struct StreamTests {
-    /// Returns a rig with a stream on which three wakes have expired. A pending push waits for it.
-    private static func stalled() -> (DispatchRig, [Delivery]) {
+    @Test("A stream on which three wakes in a row expired gets no more wakes")
+    func stalls() {
         let rig = DispatchRig()
         rig.subscribe(1, slots: 4)
         for device in 0..<3 { rig.push(device) }
@@ -355,12 +355,6 @@ struct StreamTests {
         #expect(Set(rig.output.expirations) == Set(deliveries.map(\.wake)))
         _ = rig.output.take()
         rig.push(10)
-        return (rig, deliveries)
-    }
-
-    @Test("A stream on which three wakes in a row expired gets no more wakes")
-    func stalls() {
-        let (rig, _) = Self.stalled()
         #expect(rig.takeDeliveries().isEmpty)
         #expect(rig.engine.totals.held[.worker] == 1)
         let counts = rig.dispatcher.workerCounts(nil)

@@ -116,12 +116,16 @@ struct OpenAPIDocument {
         }
         let statuses = described["responses"]?.members.map(\.name) ?? []
         let isForAnybody = operation.access.role == .unauthenticated
-        // Those for a caller without permission, a body that is too large, and a gateway that is overloaded or stops.
-        let common = (isForAnybody ? [] : ["401"]) + ["403", "413", "429", "503"]
+        let hasQuery = Self.elements(described["parameters"]).contains { $0["in"] == .string("query") }
+        let hasInput = hasQuery || described["requestBody"] != nil
+        // Those for a wrong query or body, a caller without permission, a body that is too large, and a gateway that is
+        // overloaded or stops.
+        let common = (hasInput ? ["400"] : []) + (isForAnybody ? [] : ["401"]) + ["403", "413", "429", "503"]
         let facts: [(what: String, described: String, declared: String)] = [
             ("name", Self.text(described["operationId"]), operation.name),
             ("listeners", Self.listeners(described), "\(operation.listeners)"),
             ("common statuses", "\(common.filter(statuses.contains))", "\(common)"),
+            ("has a success", "\(statuses.contains { $0.hasPrefix("2") })", "true"),
             ("is for anybody", "\(Self.isForAnybody(described))", "\(isForAnybody)"),
             ("is a stream", "\(Self.isStream(described))", "\(operation.isStream)"),
             ("parameter", Self.parameter(described), Self.parameter(of: operation)),

@@ -90,7 +90,8 @@ extension Refusal {
 
 /// The identifiers of background tasks that the workers of each topic may submit.
 package struct PermittedTasks: Hashable, Sendable {
-    /// The maximum number of patterns in one topic's list.
+    /// The maximum number of patterns in one topic's list. Each submission is compared with all of them, on the thread
+    /// that processes pushes.
     package static let patternsPerTopicMax = 1000
 
     /// Permits only the listed identifiers of each topic.

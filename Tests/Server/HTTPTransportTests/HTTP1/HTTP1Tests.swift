@@ -4,12 +4,15 @@ import Wire
 
 @Suite(.serialized, .timeLimit(.minutes(15)))
 struct HTTP1Tests {
-    @Test("A method that begins like HTTP/2's preface is not mistaken for it")
-    func methodLikePreface() throws {
+    @Test(
+        "A method that begins like HTTP/2's preface is not mistaken for it",
+        arguments: [("PR", "OPFIND"), ("PRI", "X")]
+    )
+    func methodLikePreface(_ beginning: String, _ rest: String) throws {
         let server = try TestServer()
         let peer = try ScriptedPeer(server.address)
-        peer.send("PR")
-        peer.send("OPFIND /nothing HTTP/1.1\r\nHost: h\r\n\r\n")
+        peer.send(beginning)
+        peer.send("\(rest) /nothing HTTP/1.1\r\nHost: h\r\n\r\n")
         #expect(peer.text(through: "\r\n\r\n")?.hasPrefix("HTTP/1.1 404 ") == true)
     }
 
