@@ -63,10 +63,15 @@ struct DocumentationTests {
             ("wakegate serve --config \(file.dropLast(3))", "serve --config \(file)"),
             ("wakegate serve --config \(file) --chec", "serve --config \(file) --check"),
             ("wakegate serve --config=\(file.dropLast(3))", "serve --config=\(file)"),
+            ("wakegate serve --config=~/_wakeg", "serve --config=~/_wakegate"),
             ("wakegate serve --check --che", "serve --check --che"),
+            ("wakegate serve --check=", "serve --check="),
+            ("wg serve --chec", "serve --check"),
             ("wakegate serve --help lim", "serve --help limits"),
             ("wakegate worker --topic t -- printen", "worker --topic t -- printenv"),
             ("wakegate worker --topic t -- cat \(file.dropLast(3))", "worker --topic t -- cat \(file)"),
+            ("wakegate worker --topic t -- ls -l \(file.dropLast(3))", "worker --topic t -- ls -l \(file)"),
+            ("wakegate worker --topic t -- tar --file=\(file.dropLast(3))", "worker --topic t -- tar --file=\(file)"),
         ]
         let script = RunningGateway.client("completions.py")
         let ended = try ChildProcess.run("python3", [script, shell, RunningGateway.program] + lines.map(\.0))

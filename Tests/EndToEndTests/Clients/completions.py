@@ -3,7 +3,7 @@
 
 What each line has become, word by word, is one line of output. The shell runs on a terminal of its own with the
 completions that PROGRAM writes for it, which find PROGRAM by its name, and with a function of that name that shows its
-arguments.
+arguments. The function `wg` has the same completions.
 """
 
 import os
@@ -20,11 +20,14 @@ SHELLS = {
     "zsh": ["zsh", "-f", "-i"],
     "fish": ["fish", "--no-config", "-i"],
 }
-SHOW = "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}"
+SHOW = "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}; wg() {{ wakegate \"$@\"; }}; "
 PREPARATIONS = {
-    "bash": "bind 'set enable-bracketed-paste off' 2>/dev/null; source {file}; " + SHOW,
-    "zsh": "unset zle_bracketed_paste; fpath=({folder} $fpath); autoload -U compinit; compinit -u -D; " + SHOW,
-    "fish": "source {file}; function wakegate; printf '<%s>\\n' $argv; echo '=EN''D='; end",
+    "bash": "bind 'set enable-bracketed-paste off' 2>/dev/null; source {file}; " + SHOW + "complete -F _wakegate wg",
+    "zsh": "unset zle_bracketed_paste; fpath=({folder} $fpath); autoload -U compinit; compinit -u -D; "
+    + SHOW
+    + "compdef wg=wakegate",
+    "fish": "source {file}; function wakegate; printf '<%s>\\n' $argv; echo '=EN''D='; end; "
+    "function wg --wraps wakegate; wakegate $argv; end",
 }
 SECONDS_MAX = 60
 

@@ -78,7 +78,10 @@ extension CommandDefinition {
                 argumentCount += 1
             }
         }
-        if begun.hasPrefix("--"), let equals = begun.firstIndex(of: "=") { awaiting = option(begun[..<equals]) }
+        if begun.hasPrefix("--"), let equals = begun.firstIndex(of: "=") {
+            guard let named = option(begun[..<equals]) else { return [] }
+            awaiting = named
+        }
         if let awaiting { return Self.values(awaiting.placeholder, awaiting.words) }
         if begun.hasPrefix("-") {
             return options.filter { $0.isRepeatable || !given.contains($0.name[...]) }.map { ($0.name, $0.help) }
@@ -108,13 +111,16 @@ extension Completion {
         # bash completion for wakegate, made by `wakegate completion bash`.
 
         _wakegate() {
-            local line="${COMP_LINE:0:COMP_POINT}" begun
+            local line="${COMP_LINE:0:COMP_POINT}" begun program
             local -a words offered
             COMPREPLY=()
             read -ra words <<<"$line"
             [[ "$line" != *[[:space:]] ]] || words+=("")
             begun="${words[-1]}"
-            mapfile -t offered < <(command "${words[0]/#\~/$HOME}" completion bash -- "${words[@]:1}" 2>/dev/null)
+            # An alias, or a name in quotes, is not a program.
+            program="${words[0]/#\~/$HOME}"
+            type -P -- "$program" >/dev/null || program=wakegate
+            mapfile -t offered < <(command "$program" completion bash -- "${words[@]:1}" 2>/dev/null)
             [[ "$begun" != --*=* ]] || begun="${begun#*=}"
             [[ "${offered[0]-}" != @* ]] || compopt -o filenames
             case "${offered[0]-}" in
@@ -145,8 +151,10 @@ extension Completion {
 
         _wakegate() {
             local -a before=("${(@)words[2,CURRENT-1]}") offered
-            offered=("${(@f)$(command ${~words[1]} completion zsh -- "${(@)before}" "$PREFIX" 2>/dev/null)}")
-            compset -P 1 '--*='
+            local program=${~words[1]}
+            whence -p -- "$program" >/dev/null || program=wakegate
+            offered=("${(@f)$(command "$program" completion zsh -- "${(@)before}" "$PREFIX" 2>/dev/null)}")
+            [[ $offered[1] == @command ]] || compset -P 1 '--*='
             case $offered[1] in
                 '') ;;
                 @files) _files ;;
@@ -172,19 +180,22 @@ extension Completion {
         function __wakegate_offered
             set -l begun (commandline -ct)
             set -l words (commandline -opc) "$begun"
-            set -l offered (command $words[1] completion fish -- $words[2..] 2>/dev/null)
+            set -l program (string replace -r '^~(?=/)' "$HOME" -- $words[1])
+            command -q -- $program; or set program wakegate
+            set -l offered (command $program completion fish -- $words[2..] 2>/dev/null)
             set -l option (string match -r -- '^--[^=]*=' "$begun")
             set -l value (string replace -- "$option" '' "$begun")
             switch "$offered[1]"
                 case @files
-                    set offered (__fish_complete_path "$value")
+                    set offered (complete -C "'' $value")
                 case @folders
                     set offered (__fish_complete_directories "$value" '')
                 case @command
+                    set option ''
                     set -l at (contains -i -- -- $words)
-                    set offered (complete -C (string join ' ' $words[(math $at + 1)..]))
+                    set offered (complete -C (string join -- ' ' $words[(math $at + 1)..]))
             end
-            printf "$option%s\n" $offered
+            printf '%s\n' "$option"$offered
         end
 
         complete -c wakegate -f -a '(__wakegate_offered)'
