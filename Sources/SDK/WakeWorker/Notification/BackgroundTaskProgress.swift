@@ -177,8 +177,10 @@ extension BackgroundTaskProgress: CustomStringConvertible {
 // MARK: - Changes
 
 extension BackgroundTaskProgress {
-    /// Sets both counts at once.
-    func set(completed: Int64, total: Int64) { self.set { ($0.completed, $0.total) = (completed, total) } }
+    /// Sets both counts at once. The caller raises the signal.
+    func set(completed: Int64, total: Int64) {
+        self.state.withLock { ($0.completed, $0.total) = (completed, total) }
+    }
 
     private func set(_ change: (inout State) -> Void) {
         let (isChanged, parent) = self.state.withLock { state in
