@@ -68,19 +68,20 @@ struct TaskWorkerTests {
         let peer = try ScriptedGateway()
         let script = #"""
             echo "$WAKEGATE_KIND|$WAKEGATE_TASK|$WAKEGATE_SESSION|$WAKEGATE_COUNT|$WAKEGATE_ATTEMPT|$WAKEGATE_DEVICE"
-            echo "$WAKEGATE_TITLE|$WAKEGATE_SUBTITLE|$WAKEGATE_PROGRESS_FD|$WAKEGATE_COALESCED|$TRACEPARENT|$(cat)"
+            echo "$WAKEGATE_TITLE|$WAKEGATE_SUBTITLE|$WAKEGATE_PROGRESS_FD|$WAKEGATE_COALESCED|\
+            $TRACEPARENT$TRACESTATE|$(cat)"
             """#
         let inherited = ["TASK", "SESSION", "COUNT", "TITLE", "SUBTITLE", "PROGRESS_FD", "COALESCED"]
-        let launcher = ["env", "TRACEPARENT=x"] + inherited.map { "WAKEGATE_\($0)=x" }
+        let launcher = ["env", "TRACEPARENT=x", "TRACESTATE=x"] + inherited.map { "WAKEGATE_\($0)=x" }
         let worker = try self.worker(peer, script: script, under: launcher)
         try peer.wake("w1", Self.task("appRefresh"))
         #expect(try worker.line() == "w1 appRefresh|com.example.a|||2|ab")
         #expect(try worker.line() == "w1 |||||")
         try peer.request("/v1/wakes/w1")
-        let more = #","title":"Export","subtitle":"all of it","traceparent":"00-a-b-01""#
+        let more = #","title":"Export","subtitle":"all of it","traceparent":"00-a-b-01","tracestate":"a=1""#
         try peer.wake("w2", Self.task("continued", more))
         #expect(try worker.line() == "w2 continued|com.example.a|||2|ab")
-        #expect(try worker.line() == "w2 Export|all of it|3||00-a-b-01|")
+        #expect(try worker.line() == "w2 Export|all of it|3||00-a-b-01a=1|")
         try peer.request("/v1/wakes/w2")
         try peer.wake("w3", #""kind":"urlSession","session":"photos","count":4,"attempt":1,"timeLeft":60000"#)
         #expect(try worker.line() == "w3 urlSession||photos|4|1|ab")
@@ -94,13 +95,19 @@ struct TaskWorkerTests {
         let peer = try ScriptedGateway()
         let script = """
             exec \(shell) -c 'echo "progress 10/100 Exporting" >&$WAKEGATE_PROGRESS_FD
+            until [ -e more ]; do tail -n 0 /dev/null; done
+            echo "progress 20/100 Exporting" >&$WAKEGATE_PROGRESS_FD
             until [ -e go ]; do tail -n 0 /dev/null; done
             printf "progress 50/100\\nprogress 99/100 nearly\\nprogress 100/100" >&$WAKEGATE_PROGRESS_FD'
             """
         let folder = try TemporaryFolder()
         let worker = try self.worker(peer, script: "cd \(folder.path); \(script)")
+        let start = ContinuousClock.now
         try peer.wake("w1", Self.task("continued"))
         #expect(try peer.request("/w1/progress") == #"{"completed":10,"total":100,"subtitle":"Exporting"}"#)
+        try Data().write(to: folder.url.appendingPathComponent("more"))
+        #expect(try peer.request("/w1/progress") == #"{"completed":20,"total":100,"subtitle":"Exporting"}"#)
+        #expect(ContinuousClock.now - start > .milliseconds(990), "progress is reported at most once a second")
         try Data().write(to: folder.url.appendingPathComponent("go"))
         // An incomplete line is ignored.
         #expect(try peer.request("/w1/progress") == #"{"completed":99,"total":100,"subtitle":"nearly"}"#)
