@@ -83,9 +83,9 @@ extension CommandDefinition {
             A continued task expires when it makes no progress. To report progress, COMMAND writes a line such as
             "progress 10/100 text" to the descriptor in WAKEGATE_PROGRESS_FD (echo "progress 10/100"
             >&$WAKEGATE_PROGRESS_FD). The worker sends the newest report, at most once a second, and the last one when
-            COMMAND ends. It ignores lines of more than 1024 bytes. A task that launches again because its worker or
-            gateway disappeared has its last report in WAKEGATE_RESUMED_FROM, such as 10/100, and can continue from
-            there.
+            COMMAND ends. It sends no more reports of a task after the gateway has refused one. It ignores lines of more
+            than 1024 bytes. A task that launches again because its worker or gateway disappeared has its last report in
+            WAKEGATE_RESUMED_FROM, such as 10/100, and can continue from there.
 
             After SIGTERM or SIGINT, the worker starts no more commands, lets the running ones finish, and exits.
             Commands that still run after 30 seconds get SIGTERM. After the last command has ended, the worker tries to
