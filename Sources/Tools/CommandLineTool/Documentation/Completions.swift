@@ -117,7 +117,7 @@ extension Completion {
             read -ra words <<<"$line"
             [[ "$line" != *[[:space:]] ]] || words+=("")
             begun="${words[-1]}"
-            # An alias, or a name in quotes, is not a program.
+            # An alias is not a program.
             program="${words[0]/#\~/$HOME}"
             type -P -- "$program" >/dev/null || program=wakegate
             mapfile -t offered < <(command "$program" completion bash -- "${words[@]:1}" 2>/dev/null)
