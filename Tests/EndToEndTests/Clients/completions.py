@@ -15,11 +15,8 @@ import sys
 import tempfile
 import time
 
-SHELLS = {
-    "bash": ["bash", "--norc", "--noprofile", "-i"],
-    "zsh": ["zsh", "-f", "-i"],
-    "fish": ["fish", "--no-config", "-i"],
-}
+# The options with which a shell reads no configuration.
+OPTIONS = {"bash": ["--norc", "--noprofile"], "zsh": ["-f"], "fish": ["--no-config"]}
 SHOW = "wakegate() {{ printf '<%s>\\n' \"$@\"; echo '=EN''D='; }}; wg() {{ wakegate \"$@\"; }}; "
 PREPARATIONS = {
     "bash": "bind 'set enable-bracketed-paste off' 2>/dev/null; source {file}; " + SHOW + "complete -F _wakegate wg",
@@ -56,7 +53,7 @@ with tempfile.TemporaryDirectory() as folder:
     if child == 0:
         path = f"{os.path.dirname(program)}:{os.environ['PATH']}"
         os.environ.update(HOME=folder, TERM="xterm", COLUMNS="200", PATH=path)
-        os.execvp(shell, SHELLS[shell])
+        os.execvp(shell, [shell, *OPTIONS[shell], "-i"])
     os.write(terminal, f"{PREPARATIONS[shell].format(file=file, folder=folder)}\nwakegate ready\n".encode())
     read_until(terminal, "=END=")
     for line in lines:
