@@ -24,8 +24,11 @@ struct RoomClients {
     var sent: [Int: Int] = [:]
     /// The pushes that were answered 200.
     private(set) var accepted: Set<Int> = []
-    /// The number of submissions that were answered 201.
+    /// The device and the name of each submission, by its request.
+    var submissions: [Int: (device: Int, name: String)] = [:]
+    /// The number of submissions that were answered 201, and their names by device.
     private(set) var submittedCount = 0
+    private(set) var submitted: [Int: Set<String>] = [:]
     /// The streams of this life, by their requests.
     var streams: [Int: Stream] = [:]
     /// The wakes that workers hold and have not reported, with their streams.
@@ -115,7 +118,10 @@ struct RoomClients {
     private mutating func takeAnswer(_ told: EngineOutput) -> String? {
         guard let report = self.reports.removeValue(forKey: told.request) else {
             self.answers[told.request] = told
-            if told.status == 201 { self.submittedCount += 1 }
+            if told.status == 201, let (device, name) = self.submissions[told.request] {
+                self.submittedCount += 1
+                self.submitted[device, default: []].insert(name)
+            }
             return nil
         }
         if told.status == 204 {

@@ -239,7 +239,10 @@ extension RoomSimulation {
             requests.conditions(number, device) { $0.appState = self.generator.once(in: 3) ? .active : .background }
         case 18: requests.simulateLaunch(number, device)
         // No worker takes tasks, so that every request waits until another one replaces it.
-        case 19: requests.submit(number, device, "task\(number % 3)", .processing([]))
+        case 19:
+            let name = "task\(number % 3)"
+            self.clients.submissions[number] = (device, name)
+            requests.submit(number, device, name, .processing([]))
         default: requests.simulateExpiration(number, device)
         }
     }
@@ -302,6 +305,7 @@ extension RoomSimulation {
             if counters.pending + counters.inFlight == 0 { break }
         }
         self.checkWays()
+        self.checkTasks()
     }
 }
 
@@ -374,6 +378,17 @@ extension RoomSimulation {
             self.wrong("the pushes end as \(ends), and the counters are \(counted)")
         }
         self.coverage.note(.wayTold, Int(ends.values.reduce(0, +)))
+    }
+
+    /// Checks that a request of each submitted name still waits, because others only replace it.
+    private func checkTasks() {
+        for (device, names) in self.clients.submitted where self.fault == nil {
+            guard let told = self.ask({ $0.listTasks($1, device) }) else { return self.wrong("no answer about tasks") }
+            let missing = names.filter { !told.text.contains("\"\($0)\"") }
+            if !missing.isEmpty {
+                self.wrong("device \(device) was answered 201 about \(missing.sorted()), and has \(told.text)")
+            }
+        }
     }
 }
 
