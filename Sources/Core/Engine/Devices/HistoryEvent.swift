@@ -159,7 +159,8 @@ package struct HistoryEvent: BitwiseCopyable, Hashable, Sendable {
 
     /// The conditions that a report changed; nil for other events, and if they were not recorded.
     package var changed: ConditionsReport? {
-        guard case .conditions = self.kind else { return nil }
+        // The codes are compared because decoding the kind costs more, and a cluster asks this of every event.
+        guard self.code == Kind.conditions.stored.code else { return nil }
         return ConditionsReport(code: UInt32(self.coalesced) << 16 | UInt32(self.attempt), self.related)
     }
 

@@ -61,8 +61,9 @@ struct PushHistory {
         var places: [APNsID: Int] = [:]
         for event in events {
             if let push = LoggedPush(event), let apnsID = event.apnsID {
-                places[apnsID] = isWanted(push) ? histories.count : nil
-                if isWanted(push) { histories.append((push, PushHistory(apnsID))) }
+                let isWanted = isWanted(push)
+                places[apnsID] = isWanted ? histories.count : nil
+                if isWanted { histories.append((push, PushHistory(apnsID))) }
             }
             for named in Set([event.apnsID, event.relatedPush].compactMap(\.self)) {
                 if let place = places[named] { histories[place].history.append(event) }
