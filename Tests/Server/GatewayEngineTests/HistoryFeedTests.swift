@@ -1,6 +1,7 @@
 import Engine
 import Foundation
 import Gateway
+import Platform
 import Policy
 import Storage
 import Synchronization
@@ -378,6 +379,34 @@ struct EngineHistoryTests {
             return HistoryEvent.device(of: token, EngineRig.historyKey)
         }
         #expect(numbers[0] != numbers[1])
+    }
+
+    @Test("A file that a merge finds damaged is set aside at once, although nothing is written")
+    func damagedMerge() throws {
+        let folder = try TemporaryFolder()
+        do {
+            let file = HistoryFile(path: folder.history, key: EngineRig.historyKey) { _ in }
+            // Eight runs are merged into one.
+            for device in 0..<8 as Range<UInt64> {
+                file.append(HistoryEvent(device: device, at: Instant(milliseconds: 1), kind: .registered))
+                file.flush()
+            }
+        }
+        try SQLiteDatabase(path: folder.history, mode: .readWrite).execute("UPDATE chunk SET content = zeroblob(100)")
+        let isSetAside = Latch()
+        let thread = try HistoryThread(
+            mailboxes: PerOutput(LoopMailbox()),
+            onDropped: { _ in },
+            makeFile: {
+                HistoryFile(path: folder.history, key: EngineRig.historyKey) { failure in
+                    if case .setAside = failure { isSetAside.open() }
+                }
+            }
+        )
+        try thread.open()
+        // Without new events, the thread's next turn would be ten minutes away.
+        #expect(isSetAside.wait(untilNanoseconds: SystemClock.monotonicNanoseconds + 60_000_000_000))
+        thread.stop()
     }
 
     @Test("Excess waiting events are dropped and counted; questions are answered, and later events are kept")
