@@ -11,10 +11,10 @@ struct CheckpointTests {
     /// Low limits, so that checkpoints, compaction and new logs happen often.
     private static var limits: JournalLimits {
         var limits = JournalLimits()
-        limits.checkpointPages = 16
-        limits.waitPages = 64
-        limits.restartPages = 128
-        limits.logPagesMax = 512
+        limits.checkpointBytes = 128 << 10
+        limits.waitBytes = 512 << 10
+        limits.restartBytes = 1 << 20
+        limits.logBytesMax = 4 << 20
         return limits
     }
 
@@ -37,8 +37,8 @@ struct CheckpointTests {
                 try journal.commit(records)
                 for (key, value) in records { model[key] = value }
             }
-            // 1,500 commits of at least two pages are 50 MB. The limit, a commit and a checkpoint are 9 MB.
-            #expect(try Self.logBytes(folder) < 12 << 20)
+            // 1,500 commits of three pages are 37 MB. The limit, a commit and a checkpoint are 5 MB.
+            #expect(try Self.logBytes(folder) < 6 << 20)
         }
         #expect(try folder.open().1 == model)
     }

@@ -52,7 +52,8 @@ struct CompactionTests {
         func usedBytes() throws -> Int {
             let database = try SQLiteDatabase(path: Self.path, mode: .readWrite, vfs: self.disk.vfsName)
             let pages = try database.integer("PRAGMA page_count") ?? 0
-            return try Int(pages - (database.integer("PRAGMA freelist_count") ?? 0)) * 16384
+            let pageBytes = try database.integer("PRAGMA page_size") ?? 0
+            return try Int((pages - (database.integer("PRAGMA freelist_count") ?? 0)) * pageBytes)
         }
 
         func reopened() throws -> [RecordKey: [UInt8]] {

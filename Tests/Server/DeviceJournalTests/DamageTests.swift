@@ -205,7 +205,7 @@ struct DamageSweepTests {
         let folder = try JournalFolder()
         var limits = JournalLimits()
         limits.compactionFloorBytes = 0
-        if isCheckpointed { limits.checkpointPages = 12 }
+        if isCheckpointed { limits.checkpointBytes = 96 << 10 }
         let (journal, _) = try folder.open(limits: limits)
         var records: [RecordKey: [UInt8]] = [:]
         var older: [String: Data] = [:]
@@ -307,7 +307,7 @@ enum FileDamage: CaseIterable {
     case older, foreign, linkedToNothing, folder
 
     private static let sectorBytes = 512
-    private static let pageBytes = 16_384
+    private static let pageBytes = 8_192
 
     /// Returns the file's contents after the damage; nil if it is no longer a regular file.
     ///

@@ -226,10 +226,10 @@ struct FaultSubject {
         var limits = JournalLimits()
         limits.rowBytesMax = 9000
         limits.compactionFloorBytes = 20_000
-        limits.checkpointPages = 8
-        limits.restartPages = 14
-        limits.restPages = 4
-        limits.logPagesMax = 60
+        limits.checkpointBytes = 64 << 10
+        limits.restartBytes = 112 << 10
+        limits.restBytes = 32 << 10
+        limits.logBytesMax = 480 << 10
         self.vfs = disk.vfsName
         self.store = try Journal(path: Self.path, vfs: disk.vfsName, limits: limits) { folder throws(StoreError) in
             guard disk.syncFolder() else { throw StoreError(message: "The folder of \(folder) cannot be synced.") }

@@ -1,6 +1,7 @@
 import Engine
 import Foundation
 import Storage
+import Testing
 import WakeGateTestKit
 import Wire
 
@@ -53,6 +54,15 @@ final class JournalFolder {
     ) throws -> (Journal, [RecordKey: [UInt8]], StoreLoss?) {
         let journal = try Journal(path: self.path, limits: limits, acceptsLoss: acceptsLoss)
         return (journal, try journal.loadAll(), try journal.beginTellingLoss())
+    }
+
+    /// Creates an empty journal whose pages have this size, in bytes. Older builds created pages of 16 KiB.
+    func makeJournal(pageBytes: Int) throws {
+        do { _ = try self.open() }
+        let database = try SQLiteDatabase(path: self.path, mode: .readWrite)
+        try database.execute("PRAGMA journal_mode = DELETE; PRAGMA page_size = \(pageBytes); VACUUM")
+        try database.execute("PRAGMA journal_mode = WAL")
+        #expect(try database.integer("PRAGMA page_size") == Int64(pageBytes))
     }
 
     /// Opens the journal, commits these records, and closes it.

@@ -59,12 +59,13 @@ struct JournalTests {
     func randomWorkload(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let folder = try JournalFolder()
+        if random.once(in: 3) { try folder.makeJournal(pageBytes: 16_384) }
         var limits = JournalLimits()
         // Low limits, so that rows, compaction, checkpoints and new logs happen often.
         limits.rowBytesMax = random.number(in: 300...6000)
         limits.compactionFloorBytes = random.number(in: 0...50_000)
-        limits.checkpointPages = random.number(in: 4...40)
-        limits.restartPages = random.number(in: 8...80)
+        limits.checkpointBytes = random.number(in: 32...320) << 10
+        limits.restartBytes = random.number(in: 64...640) << 10
         let devices = random.number(in: 1...300)
         var model: [RecordKey: [UInt8]] = [:]
         var (journal, found) = try folder.open(limits: limits)

@@ -10,9 +10,12 @@ struct LogDamageTests {
 
     /// Returns a journal whose commits are all still in its log, as after a kill.
     ///
-    /// - Parameter marked: the number of commits recorded in its mark, which may be lower after a power loss.
-    private static func folder(marked: Int = Self.commits) throws -> JournalFolder {
+    /// - Parameters:
+    ///   - marked: the number of commits recorded in its mark, which may be lower after a power loss.
+    ///   - pageBytes: the size of its pages; nil for that of new journals.
+    private static func folder(marked: Int = Self.commits, pageBytes: Int? = nil) throws -> JournalFolder {
         let folder = try JournalFolder()
+        if let pageBytes { try folder.makeJournal(pageBytes: pageBytes) }
         let (journal, _) = try folder.open()
         var mark = try Data(contentsOf: URL(filePath: folder.markPath))
         for commit in 0..<Self.commits {
@@ -75,9 +78,13 @@ struct LogDamageTests {
         #expect(try folder.open().1.count == Self.commits)
     }
 
-    @Test("A log that lacks commits of the mark is refused with their number and time, and stays unchanged")
-    func lacking() throws {
-        let folder = try Self.folder()
+    @Test(
+        "A log that lacks commits of the mark is refused with their number and time, and stays unchanged",
+        arguments: [8192, 16_384]
+    )
+    func lacking(pageBytes: Int) throws {
+        let folder = try Self.folder(pageBytes: pageBytes)
+        let frameBytes = 24 + pageBytes
         let whole = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count
         let changes: [(String, (inout Data) -> Void)] = [
             ("first sector zero", { $0.replaceSubrange(0..<512, with: Data(count: 512)) }),
@@ -89,13 +96,13 @@ struct LogDamageTests {
             (
                 "zeroed frame headers",
                 { log in
-                    for frame in stride(from: 32 + 16_408 * 4, to: log.count, by: 16_408) {
+                    for frame in stride(from: 32 + frameBytes * 4, to: log.count, by: frameBytes) {
                         log.replaceSubrange(frame..<frame + 24, with: Data(count: 24))
                     }
                 }
             ),
-            ("byte of an early frame", { $0[32 + 16_408 * 3 + 100] ^= 1 }),
-            ("salt of the last frame", { $0[$0.count - 16_408 + 8] ^= 1 }),
+            ("byte of an early frame", { $0[32 + frameBytes * 3 + 100] ^= 1 }),
+            ("salt of the last frame", { $0[$0.count - frameBytes + 8] ^= 1 }),
         ]
         for (name, change) in changes {
             let copy = try Self.changed(folder, change)
@@ -118,7 +125,7 @@ struct LogDamageTests {
         let copy = try Self.changed(folder) { log in
             // The last frame, whose header marks the end of the commit, was written; its page was not.
             let end = log.count
-            log.replaceSubrange(end - 16_384 + Int(seed) * 100..<end, with: Data(count: 16_384 - Int(seed) * 100))
+            log.replaceSubrange(end - 8192 + Int(seed) * 100..<end, with: Data(count: 8192 - Int(seed) * 100))
         }
         #expect(try copy.open().1.count == Self.commits - 1)
     }

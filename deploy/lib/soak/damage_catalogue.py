@@ -15,7 +15,7 @@ from functools import partial
 
 from soak.damage_scene import Scene
 
-PAGE = 16_384
+PAGE = 8_192
 SECTOR = 512
 LOG_HEADER, FRAME_HEADER = 32, 24
 FRAME = FRAME_HEADER + PAGE

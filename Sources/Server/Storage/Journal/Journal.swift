@@ -158,7 +158,7 @@ package final class Journal: RecordStore {
         self.table = try JournalTable(opened.database)
         self.markFile = opened.markFile
         try self.checkpointer?.open()
-        self.progress.markFile = opened.markFile
+        self.progress.begin(opened.markFile, pageBytes: try JournalFile.pageBytes(of: opened.database))
         self.progress.watch(JournalFileWatch(self.location))
         let mark = opened.mark
         self.stamp = JournalRow.Stamp(previous: mark.checksum, journal: mark.journal, commits: mark.commits)
@@ -381,7 +381,7 @@ struct CompactionPace {
 package struct JournalLimits: Sendable {
     /// The maximum size of a row's content in bytes. Only a longer single record may exceed it.
     ///
-    /// With pages of 16 KiB, a row of this size fills four overflow pages and 2 KiB of a leaf. The file thus has almost
+    /// With pages of 8 KiB, a row of this size fills eight overflow pages and 2 KiB of a leaf. The file thus has almost
     /// no padding.
     package var rowBytesMax = 67_500
     /// The total size of rows, in bytes, above which rows are compacted. Compacting a smaller file is not worthwhile.
@@ -389,19 +389,19 @@ package struct JournalLimits: Sendable {
     /// The bytes of rows that are deleted together. Deleting rows in every commit would double the written pages,
     /// because each deletion makes SQLite rebalance three leaves.
     package var deletionBytes = 512 << 10
-    /// The number of pages in the write-ahead log that triggers a checkpoint: 3 MiB. Only pages that are not yet in the
-    /// file count. Syncing so few pages delays a concurrent commit by a millisecond. With a
-    /// lower limit, checkpoints are so frequent that more than 1% of commits coincide with one.
-    package var checkpointPages = 192
-    /// The number of such pages above which commits wait for the running checkpoint: 32 MiB.
-    package var waitPages = 2048
-    /// The number of pages of the write-ahead log at which a commit copies the last pages itself: 64 MiB. The next
-    /// commit then restarts the log. Overwriting a log and syncing it is faster than extending it.
-    package var restartPages = 4096
-    /// The maximum number of pages that a commit copies itself.
-    package var restPages = 96
-    /// The number of pages of the write-ahead log at which a commit waits until all are copied: 128 MiB.
-    package var logPagesMax = 8192
+    /// The bytes of pages in the write-ahead log that trigger a checkpoint. Only pages that are not yet in the file
+    /// count. Syncing so few pages delays a concurrent commit by a millisecond. With a lower limit, checkpoints are so
+    /// frequent that more than 1% of commits coincide with one.
+    package var checkpointBytes = 3 << 20
+    /// The bytes of such pages above which commits wait for the running checkpoint.
+    package var waitBytes = 32 << 20
+    /// The bytes of the write-ahead log at which a commit copies the last pages itself. The next commit then restarts
+    /// the log. Overwriting a log and syncing it is faster than extending it.
+    package var restartBytes = 64 << 20
+    /// The maximum number of bytes that a commit copies itself.
+    package var restBytes = 3 << 19
+    /// The bytes of the write-ahead log at which a commit waits until all are copied.
+    package var logBytesMax = 128 << 20
 
     /// The maximum number of bytes of rows that are kept for the history: 256 MiB. If the history cannot be written and
     /// the rows exceed the limit, the oldest events are dropped.

@@ -214,8 +214,11 @@ final class CheckpointProgress: @unchecked Sendable {
         var failure: StoreError?
         var markFile: JournalMarkFile?
         var files: JournalFileWatch?
-        var logPages = 0
-        var copiedPages = 0
+        /// The size of a page in bytes.
+        var pageBytes = 0
+        /// The bytes of the log's pages, and of those that are in the file, too.
+        var logBytes = 0
+        var copiedBytes = 0
         /// The number of restarts of the log.
         var generation = 0
         /// True if a checkpoint was requested and is not finished.
@@ -223,10 +226,10 @@ final class CheckpointProgress: @unchecked Sendable {
         /// True during a pass of the other thread; and the number of passes that have begun.
         var isCopying = false
         var passes = 0
-        /// The sizes of the log, in pages, at which the next checkpoint is requested, and at which a commit copies the
+        /// The sizes of the log, in bytes, at which the next checkpoint is requested, and at which a commit copies the
         /// remaining pages itself.
-        var checkpointRequestPages: Int
-        var restPages: Int
+        var checkpointRequestBytes: Int
+        var restBytes: Int
     }
 
     private let limits: JournalLimits
@@ -235,7 +238,7 @@ final class CheckpointProgress: @unchecked Sendable {
 
     init(limits: JournalLimits) {
         self.limits = limits
-        self.state = State(checkpointRequestPages: limits.checkpointPages, restPages: limits.restartPages)
+        self.state = State(checkpointRequestBytes: limits.checkpointBytes, restBytes: limits.restartBytes)
     }
 
     /// The reason why the store has failed; nil if it works. A failure is permanent.
@@ -250,8 +253,17 @@ final class CheckpointProgress: @unchecked Sendable {
 
     /// The mark file of the journal; nil before the journal is open for commits.
     var markFile: JournalMarkFile? {
-        get { self.withLock { $0.markFile } }
-        set { self.withLock { $0.markFile = newValue } }
+        self.withLock { $0.markFile }
+    }
+
+    /// Records that the journal is open for commits.
+    ///
+    /// - `pageBytes`: the size of its pages in bytes.
+    func begin(_ markFile: JournalMarkFile, pageBytes: Int) {
+        self.withLock { state in
+            state.markFile = markFile
+            state.pageBytes = pageBytes
+        }
     }
 
     /// Starts to watch the files.
@@ -283,27 +295,28 @@ final class CheckpointProgress: @unchecked Sendable {
     /// Records the size of the log after a commit, and returns the commit's next action.
     func committed(logPages: Int) -> Step {
         self.withLock { state in
-            if logPages < state.logPages {
+            let logBytes = logPages * state.pageBytes
+            if logBytes < state.logBytes {
                 state.generation += 1
-                state.copiedPages = 0
-                state.checkpointRequestPages = self.limits.checkpointPages
-                state.restPages = self.limits.restartPages
+                state.copiedBytes = 0
+                state.checkpointRequestBytes = self.limits.checkpointBytes
+                state.restBytes = self.limits.restartBytes
             }
-            state.logPages = logPages
+            state.logBytes = logBytes
             return self.nextStep(&state)
         }
     }
 
     private func nextStep(_ state: inout State) -> Step {
-        let rest = state.logPages - state.copiedPages
-        if state.isCopying, rest > self.limits.waitPages || state.logPages >= self.limits.logPagesMax { return .wait }
-        let isSmall = rest <= self.limits.restPages && !state.isCopying
-        if state.logPages >= state.restPages, isSmall || state.logPages >= self.limits.logPagesMax {
-            // A reader may prevent the copy. The next attempt follows after `checkpointPages` more pages.
-            state.restPages = state.logPages + self.limits.checkpointPages
+        let rest = state.logBytes - state.copiedBytes
+        if state.isCopying, rest > self.limits.waitBytes || state.logBytes >= self.limits.logBytesMax { return .wait }
+        let isSmall = rest <= self.limits.restBytes && !state.isCopying
+        if state.logBytes >= state.restBytes, isSmall || state.logBytes >= self.limits.logBytesMax {
+            // A reader may prevent the copy. The next attempt follows after `checkpointBytes` more.
+            state.restBytes = state.logBytes + self.limits.checkpointBytes
             return .copyRest
         }
-        guard !state.isRequested, state.logPages >= state.checkpointRequestPages else { return .nothing }
+        guard !state.isRequested, state.logBytes >= state.checkpointRequestBytes else { return .nothing }
         state.isRequested = true
         return .ask
     }
@@ -325,9 +338,10 @@ final class CheckpointProgress: @unchecked Sendable {
     func copied(_ pages: Int, generation: Int) -> Bool {
         self.withLock { state in
             guard generation == state.generation else { return false }
-            let isProgress = pages > state.copiedPages
-            state.copiedPages = max(state.copiedPages, pages)
-            return isProgress && state.logPages - state.copiedPages > self.limits.restPages
+            let bytes = pages * state.pageBytes
+            let isProgress = bytes > state.copiedBytes
+            state.copiedBytes = max(state.copiedBytes, bytes)
+            return isProgress && state.logBytes - state.copiedBytes > self.limits.restBytes
         }
     }
 
@@ -335,10 +349,10 @@ final class CheckpointProgress: @unchecked Sendable {
     func finish() {
         self.withLock { state in
             state.isRequested = false
-            let rest = state.logPages - state.copiedPages
+            let rest = state.logBytes - state.copiedBytes
             // If a reader prevents the copy of pages, the next request waits until the log has more pages.
-            let base = rest > self.limits.restPages ? state.logPages : state.copiedPages
-            state.checkpointRequestPages = base + self.limits.checkpointPages
+            let base = rest > self.limits.restBytes ? state.logBytes : state.copiedBytes
+            state.checkpointRequestBytes = base + self.limits.checkpointBytes
         }
     }
 

@@ -49,7 +49,8 @@ extension StoreError {
         let limit = ProcessFigures.fileBytesMax
         return ["", "-wal"].contains { name in
             guard let status = try? FileSystem.status(path + name) else { return false }
-            return UInt64(status.size) + 2 * UInt64(JournalFile.pageBytes) > limit
+            // A page of a journal of an older build and the header of its frame are shorter than three new pages.
+            return UInt64(status.size) + 3 * UInt64(JournalFile.pageBytes) > limit
         }
     }
 

@@ -62,7 +62,7 @@ struct JournalInspection {
         }
         let database = try JournalFile.connect(location, isLogEmpty ? .fileAlone : .readOnly)
         if try JournalFile.explain(location.path, { () throws(SQLiteError) in try JournalFile.isEmpty(database) }) {
-            let isLogDamaged = location.vfs == nil && JournalLog.unreadableCommits(location.logPath) > 1
+            let isLogDamaged = try JournalLog.unreadableCommits(location, database) > 1
             let isLost = mark == nil || isLogDamaged
             let log = isLogEmpty ? "missing or empty" : "damaged"
             let fault = "it holds nothing, and its log, \(location.logPath), is \(log)"
@@ -149,11 +149,11 @@ private struct JournalComparison {
         }
         let isAnother = "\(markPath) is the mark of another journal, or of another past of this one"
         if let noted, noted != mark.checksum { return self.loss(isAnother) }
-        guard row > mark.row, let newest else { return self.missingInLog(looksIntoLog) }
+        guard row > mark.row, let newest else { return try self.missingInLog(looksIntoLog) }
         guard newest.stamp.journal == mark.journal else { return self.loss(isAnother) }
         // After a power failure, the journal may be ahead of its mark by several commits. The log may be missing
         // because a program copied it into the file.
-        return self.missingInLog(looksIntoLog)
+        return try self.missingInLog(looksIntoLog)
     }
 
     private func loss(_ fault: String) -> StoreLoss { StoreLoss(self.location, fault) }
@@ -184,9 +184,9 @@ private struct JournalComparison {
         return true
     }
 
-    private func missingInLog(_ looksIntoLog: Bool) -> StoreLoss? {
-        guard self.location.vfs == nil, looksIntoLog else { return nil }
-        let commits = JournalLog.unreadableCommits(self.location.logPath)
+    private func missingInLog(_ looksIntoLog: Bool) throws(StoreError) -> StoreLoss? {
+        guard looksIntoLog else { return nil }
+        let commits = try JournalLog.unreadableCommits(self.location, self.database)
         guard commits > 1 else { return nil }
         return self.loss("\(commits) commits in its log, \(self.location.logPath), cannot be read any more")
     }

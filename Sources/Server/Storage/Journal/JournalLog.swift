@@ -1,3 +1,4 @@
+import Engine
 import Platform
 import Wire
 
@@ -17,13 +18,15 @@ struct JournalLog {
     private let bytes: ByteView
     private let pageBytes: Int
 
-    /// Returns the number of commits in the log at `path` that are no longer readable.
-    static func unreadableCommits(_ path: String) -> Int {
+    /// Returns the number of commits in the log of an open journal that are no longer readable. Returns 0 for a journal
+    /// in another file system layer than the default one.
+    static func unreadableCommits(_ location: JournalLocation, _ database: SQLiteDatabase) throws(StoreError) -> Int {
+        let pageBytes = try JournalFile.pageBytes(of: database)
         // If the file cannot be mapped, SQLite cannot read it either, and reports the error.
-        guard let file = MappedFile(path) else { return 0 }
+        guard location.vfs == nil, let file = MappedFile(location.logPath) else { return 0 }
         return file.withView { bytes in
             guard bytes.count > Self.headerBytes else { return 0 }
-            return JournalLog(bytes, pageBytes: JournalFile.pageBytes).commitsBehindTheEnd
+            return JournalLog(bytes, pageBytes: pageBytes).commitsBehindTheEnd
         }
     }
 

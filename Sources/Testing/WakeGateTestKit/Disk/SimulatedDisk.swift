@@ -237,10 +237,10 @@ package final class DiskMedium: SimulatedMedium {
         var limits = JournalLimits()
         limits.rowBytesMax = 2000
         limits.compactionFloorBytes = 6000
-        limits.checkpointPages = 8
-        limits.restartPages = 14
-        limits.restPages = 4
-        limits.logPagesMax = 60
+        limits.checkpointBytes = 64 << 10
+        limits.restartBytes = 112 << 10
+        limits.restBytes = 32 << 10
+        limits.logBytesMax = 480 << 10
         let journal = try Journal(path: "/journal.sqlite", vfs: self.disk.vfsName, limits: limits) {
             [disk] _ throws(StoreError) in
             guard disk.syncFolder() else { throw StoreError(message: "The folder cannot be synced.") }
