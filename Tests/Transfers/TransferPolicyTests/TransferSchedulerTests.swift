@@ -42,6 +42,17 @@ struct TransferSchedulerTests {
         }
 
         mutating func fill() -> [TransferID] { self.scheduler.slotsFilled(now: self.now) }
+
+        mutating func succeed(_ id: TransferID) {
+            self.scheduler.attemptSucceeded(id, bytes: 1, status: 200, now: self.now)
+        }
+
+        /// Submits a transfer, which starts and succeeds.
+        mutating func end() throws {
+            let id = try self.submitted()
+            _ = self.fill()
+            self.succeed(id)
+        }
     }
 
     @Test("Connections to a host are limited by the session, and used in the order of submission")
@@ -53,7 +64,7 @@ struct TransferSchedulerTests {
         #expect(scene.fill().isEmpty)
         let waiting = try #require(scene.scheduler.transfer(ids[6]))
         #expect(scene.scheduler.hold(of: waiting, now: scene.now) == .slots)
-        scene.scheduler.attemptSucceeded(ids[0], bytes: 1, status: 200, now: scene.now)
+        scene.succeed(ids[0])
         #expect(scene.fill() == [ids[6]])
     }
 
@@ -70,21 +81,23 @@ struct TransferSchedulerTests {
     }
 
     @Test(
-        "The conditions that hold a session's transfers",
+        "The conditions that hold a session's transfers, and not those of a session that accepts all conditions",
         arguments: [
             (true, true, TransferHold.power), (true, false, .lowPower), (true, nil, .thermal), (false, nil, .metered),
             (false, nil, .constrained), (true, nil, .constrained),
         ] as [(Bool, Bool?, TransferHold)]
     )
     func holds(_ isDiscretionary: Bool, _ battery: Bool?, _ hold: TransferHold) throws {
-        var scene = Scene()
+        var scene = Scene(sessions: ["a", "free"])
         var session = TransferSession()
         session.isDiscretionary = isDiscretionary
         session.allowsMetered = isDiscretionary
         session.allowsConstrained = isDiscretionary
         _ = scene.scheduler.sessionSet("a", session)
         let id = try scene.submitted()
-        #expect(scene.fill() == [id])
+        // This one waits for nothing.
+        let free = scene.submit("free")
+        #expect(Set(scene.fill()) == [id, try #require(free)])
         var conditions = TransferConditions()
         switch hold {
         case .power: conditions.hasExternalPower = false
@@ -130,20 +143,6 @@ struct TransferSchedulerTests {
         #expect(scene.scheduler.hold(of: try #require(scene.scheduler.transfer(ids[1])), now: scene.now) == .backoff)
     }
 
-    @Test("A session that is not discretionary and allows metered networks waits for nothing")
-    func free() throws {
-        var scene = Scene()
-        var conditions = TransferConditions()
-        conditions.hasExternalPower = false
-        conditions.isLowPower = true
-        conditions.isHot = true
-        conditions.isMetered = true
-        conditions.isConstrained = true
-        _ = scene.scheduler.conditionsChanged(conditions, now: scene.now)
-        let id = try scene.submitted()
-        #expect(scene.fill() == [id])
-    }
-
     @Test("The end of a session's last transfer wakes its device once; listeners are notified instead")
     func sessionEnds() throws {
         var scene = Scene()
@@ -151,16 +150,14 @@ struct TransferSchedulerTests {
         let ids = (0..<3).compactMap { _ in scene.submit() }
         _ = scene.fill()
         for id in ids[..<2] {
-            scene.scheduler.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
+            scene.succeed(id)
             #expect(scene.scheduler.announceEnd(of: number) == .ignore)
         }
         _ = scene.scheduler.cancelled(ids[2], now: scene.now)
         #expect(scene.scheduler.announceEnd(of: number) == .wake(device: Self.device, finished: 2))
         #expect(scene.scheduler.announceEnd(of: number) == .ignore)
         scene.scheduler.listenerCame(number)
-        let last = try scene.submitted()
-        _ = scene.fill()
-        scene.scheduler.attemptSucceeded(last, bytes: 1, status: 200, now: scene.now)
+        try scene.end()
         #expect(scene.scheduler.announceEnd(of: number) == .announce)
         #expect(
             scene.scheduler.listenerLeft(number, hasRead: 1) == .ignore
@@ -169,9 +166,7 @@ struct TransferSchedulerTests {
         var quiet = TransferSession()
         quiet.sendsLaunchEvents = false
         _ = scene.scheduler.sessionSet("a", quiet)
-        let silent = try scene.submitted()
-        _ = scene.fill()
-        scene.scheduler.attemptSucceeded(silent, bytes: 1, status: 200, now: scene.now)
+        try scene.end()
         #expect(scene.scheduler.announceEnd(of: number) == .ignore && scene.scheduler.unconfirmedCount(of: number) == 0)
     }
 
@@ -189,9 +184,7 @@ struct TransferSchedulerTests {
         var scene = Scene()
         let number = try #require(scene.scheduler.number(of: "a"))
         func end() throws {
-            let id = try scene.submitted()
-            _ = scene.fill()
-            scene.scheduler.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
+            try scene.end()
             #expect(scene.scheduler.announceEnd(of: number) == .announce)
         }
         for _ in 0..<2 { scene.scheduler.listenerCame(number) }
@@ -218,9 +211,7 @@ struct TransferSchedulerTests {
         var scene = Scene()
         let number = try #require(scene.scheduler.number(of: "a"))
         scene.scheduler.listenerCame(number)
-        let id = try scene.submitted()
-        _ = scene.fill()
-        scene.scheduler.attemptSucceeded(id, bytes: 1, status: 200, now: scene.now)
+        try scene.end()
         #expect(
             scene.scheduler.announceEnd(of: number) == .announce && scene.scheduler.unconfirmedCount(of: number) == 1
         )
@@ -246,7 +237,7 @@ struct TransferSchedulerTests {
         var scene = Scene()
         let ids = (0..<4).compactMap { _ in scene.submit() }
         _ = scene.fill()
-        scene.scheduler.attemptSucceeded(ids[0], bytes: 1, status: 200, now: scene.now)
+        scene.succeed(ids[0])
         scene.scheduler.forgotten(ids[1])
         #expect(scene.scheduler.counts[.running] == 3)
         scene.scheduler.forgotten(ids[0])

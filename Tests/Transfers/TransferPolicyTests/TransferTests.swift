@@ -19,7 +19,6 @@ extension Transfer {
         hasProgressed: Bool = false,
         repeats: Int = 1,
         isOffline: Bool = false,
-        policy: RetryPolicy = RetryPolicy(),
         now: Int64 = 3000
     ) -> AttemptFailedAction {
         var generator = CountingGenerator()
@@ -28,7 +27,7 @@ extension Transfer {
             hasProgressed: hasProgressed,
             repeats: repeats,
             isOffline: isOffline,
-            policy: policy,
+            policy: RetryPolicy(),
             now: now,
             using: &generator
         )
@@ -109,6 +108,9 @@ struct TransferTests {
         transfer = before
         #expect(transfer.markTaken() == (state == .finished))
         #expect(transfer.isTaken == (state == .finished))
+        #expect(transfer.markTaken() == false, "a file can be taken only once")
+        var upload = Self.transfer(state, kind: .upload)
+        #expect(upload.markTaken() == false, "an upload has no file")
         transfer.progressed(bytes: 7, total: 9, status: 206)
         #expect(transfer.bytes == (state == .running ? 7 : before.bytes))
     }
@@ -135,15 +137,6 @@ struct TransferTests {
         #expect(transfer.state == (repeats >= 3 ? .failed : .waiting))
     }
 
-    @Test("A file can be taken only once, and an upload has none")
-    func taken() {
-        var transfer = Self.transfer(.finished)
-        #expect(transfer.markTaken() == true)
-        #expect(transfer.markTaken() == false)
-        var upload = Self.transfer(.finished, kind: .upload)
-        #expect(upload.markTaken() == false)
-    }
-
     @Test(
         "Faults that another attempt cannot fix are final",
         arguments: [
@@ -167,33 +160,14 @@ struct TransferTests {
         #expect(fault.message.hasSuffix(".") || fault.message.hasSuffix(": "))
     }
 
-    @Test("Waits double up to a limit, and restart after progress; retry-after is obeyed")
+    @Test("Waits restart after progress, and retry-after is obeyed")
     func waits() {
-        var policy = RetryPolicy()
-        policy.first = 1000
-        policy.last = 4000
-        var transfer = Self.transfer(.waiting)
-        for bound in [1000, 2000, 4000, 4000] as [Int64] {
-            _ = transfer.attemptStarted()
-            let action = transfer.fail(Self.cut, policy: policy, now: 5000)
-            guard case .retry(let moment) = action else {
-                Issue.record("no retry: \(action)")
-                return
-            }
-            #expect((5000 + bound / 2...5000 + bound).contains(moment))
-        }
+        var transfer = Self.transfer(.running)
+        transfer.fail(Self.cut)
         _ = transfer.attemptStarted()
         let fault = TransferFault.status(503, retryAfterSeconds: 30)
-        let action = transfer.fail(fault, hasProgressed: true, policy: policy, now: 20_000)
-        #expect(action == .retry(at: 50_000))
+        #expect(transfer.fail(fault, hasProgressed: true, now: 20_000) == .retry(at: 50_000))
         #expect(transfer.failures == 1)
-    }
-
-    @Test("A transfer that fails at its deadline reports the last attempt's failure")
-    func deadline() {
-        var transfer = Self.transfer(.running)
-        let action = transfer.fail(Self.cut, now: 100_000)
-        #expect(action == .fail(.timedOut(Self.cut.message)))
     }
 
     @Test("Only an attempt that failed without a network is repeated as soon as there is one")
