@@ -212,23 +212,24 @@ final class AgentRig {
         try #require(self.ask(.transfer(session, id)).body)
     }
 
+    /// Creates the file of an attempt and reports that the attempt has begun to write it.
+    @discardableResult
+    func begin(_ attempt: ScriptedAgentWorld.Attempt, total: Int64 = 9) throws -> StateFiles.Writing {
+        let writing = try #require(try self.stateFiles?.create(attempt.plan.freshFile))
+        let part = PartFile(file: writing.name, validator: "\"v\"", total: total, synced: 0, boot: self.boot)
+        attempt.report(.began(part))
+        self.turn()
+        return writing
+    }
+
     /// Writes a complete file for an attempt and reports that the attempt is complete.
     func finish(_ attempt: ScriptedAgentWorld.Attempt, _ content: String = "abc") throws {
-        let files = try #require(self.stateFiles)
-        let writing = try files.create(attempt.plan.freshFile)
+        let count = Int64(content.utf8.count)
+        let writing = try self.begin(attempt, total: count)
         // A closure that throws `SystemError` crashes the compiler here (Swift 6.3.1).
         let isWritten = content.withByteView { (try? writing.write($0)) != nil }
         try #require(isWritten)
-        files.used(content.utf8.count)
-        let count = Int64(content.utf8.count)
-        let part = PartFile(
-            file: attempt.plan.freshFile,
-            validator: "\"v\"",
-            total: count,
-            synced: 0,
-            boot: files.boot
-        )
-        attempt.report(.began(part))
+        self.stateFiles?.used(content.utf8.count)
         attempt.gauge.bytes.store(count, ordering: .relaxed)
         attempt.report(.succeeded(bytes: count, status: 200, sha256: nil))
         self.world.end(attempt.number)

@@ -115,12 +115,8 @@ struct AgentStoreTests {
     private func fillDisk() throws -> (id: TransferID, attempt: ScriptedAgentWorld.Attempt) {
         let id = try self.rig.download()
         let attempt = self.rig.world.attempts[0]
-        let files = try #require(self.rig.stateFiles)
-        let name = attempt.plan.freshFile
-        #expect((try? files.create(name)) != nil)
-        attempt.report(.began(PartFile(file: name, validator: nil, total: -1, synced: 0, boot: self.rig.boot)))
-        self.rig.turn()
-        let path = files.path(name)
+        try self.rig.begin(attempt)
+        let path = try #require(self.rig.stateFiles?.path(attempt.plan.freshFile))
         self.rig.world.isDiskFull = { FileSystem.exists(path) }
         return (id, attempt)
     }
@@ -188,11 +184,7 @@ struct AgentStoreTests {
         case "failed": self.rig.fail(self.rig.world.attempts[0], .tooManyRedirects(10))
         case "cancelled", "kept":
             let attempt = self.rig.world.attempts[0]
-            let name = attempt.plan.freshFile
-            #expect((try? self.rig.stateFiles?.create(name)) != nil)
-            let part = PartFile(file: name, validator: "\"v\"", total: 9, synced: 0, boot: self.rig.boot)
-            attempt.report(.began(part))
-            self.rig.turn()
+            try self.rig.begin(attempt)
             #expect(self.rig.ask(.cancel("s", attempt.plan.id, keeps: end == "kept")).status == 204)
         default: #expect(self.rig.ask(.deleteSession("s")).status == 204)
         }

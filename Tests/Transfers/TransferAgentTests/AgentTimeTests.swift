@@ -196,11 +196,7 @@ struct AgentTimeTests {
         let taken = try self.rig.finished()
         #expect(self.rig.take(taken, to: "\(self.rig.folder)/place") == 200)
         let kept = try self.rig.download("http://192.0.2.1:80/kept")
-        let attempt = self.rig.world.attempts[0]
-        let part = PartFile(file: attempt.plan.freshFile, validator: "\"v\"", total: 9, synced: 0, boot: self.rig.boot)
-        #expect((try? self.rig.stateFiles?.create(part.file)) != nil)
-        attempt.report(.began(part))
-        self.rig.turn()
+        try self.rig.begin(self.rig.world.attempts[0])
         #expect(self.rig.ask(.cancel("s", kept, keeps: true)).status == 204)
         #expect(Set(self.rig.fileNames()).count == 2)
         // Setting the clock does not make anything older.

@@ -1,4 +1,3 @@
-import Foundation
 import Platform
 import Storage
 import Synchronization
@@ -7,16 +6,12 @@ import TransferAgent
 import WakeGateTestKit
 
 @Suite("An agent's stored data is restored unchanged")
-final class StoreTests {
-    private let folder = FileManager.default.temporaryDirectory.appendingPathComponent(UUID().uuidString)
+struct StoreTests {
+    private let folder: TemporaryFolder
 
-    private var path: String { self.folder.appendingPathComponent("t.sqlite").path }
+    private var path: String { "\(self.folder.path)/t.sqlite" }
 
-    init() throws {
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-    }
-
-    deinit { try? FileManager.default.removeItem(at: self.folder) }
+    init() throws { self.folder = try TemporaryFolder() }
 
     private static func transfer(_ sequence: Int64) -> Transfer {
         Transfer(
@@ -84,7 +79,7 @@ final class StoreTests {
 
     @Test("On a full disk the reserve gives space to a commit, and is reserved again when there is space")
     func reserve() throws {
-        let path = self.folder.appendingPathComponent("reserve").path
+        let path = "\(self.folder.path)/reserve"
         func size() throws -> Int { try FileSystem.status(path).size }
         let free = Mutex<Int64>(1 << 30)
         let disk = SimulatedDisk()
