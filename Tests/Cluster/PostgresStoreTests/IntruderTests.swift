@@ -144,41 +144,37 @@ struct NoticeSendersTests {
     @Test("Notices wait until their session is checked, and are delivered in order if it is a gateway's")
     func checked() {
         var senders = NoticeSenders()
-        func mayHear(_ notice: PostgresNotification) -> Bool { senders.mayHear(notice) }
-        func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }
-        func takeChecked(trusted: Set<Int32>) -> [PostgresNotification] { senders.checked(trusted: trusted) }
-        #expect(!mayHear(self.notice(1, "a")))
-        #expect(!mayHear(self.notice(2, "b")))
-        #expect(takeUnchecked() == [1, 2])
-        #expect(!mayHear(self.notice(1, "c")))
-        #expect(!mayHear(self.notice(3, "d")))
-        #expect(takeUnchecked() == nil, "one question at a time")
-        #expect(takeChecked(trusted: [1]).map(\.payload) == ["a", "c"])
-        #expect(mayHear(self.notice(1)) && !mayHear(self.notice(2)))
-        #expect(takeUnchecked() == [3])
-        #expect(takeChecked(trusted: []).isEmpty)
+        #expect(senders.mayHear(self.notice(1, "a")) == false)
+        #expect(senders.mayHear(self.notice(2, "b")) == false)
+        #expect(senders.takeUnchecked() == [1, 2])
+        #expect(senders.mayHear(self.notice(1, "c")) == false)
+        #expect(senders.mayHear(self.notice(3, "d")) == false)
+        #expect(senders.takeUnchecked() == nil, "one question at a time")
+        let checked = senders.checked(trusted: [1])
+        #expect(checked.map(\.payload) == ["a", "c"])
+        #expect(senders.mayHear(self.notice(1)) == true)
+        #expect(senders.mayHear(self.notice(2)) == false)
+        #expect(senders.takeUnchecked() == [3])
+        #expect(senders.checked(trusted: []) == [])
     }
 
     @Test("A session is checked again after a while, because its number may be reused")
     func again() {
         var senders = NoticeSenders()
-        func mayHear(_ notice: PostgresNotification) -> Bool { senders.mayHear(notice) }
-        func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }
         senders.timePassed(0)
         _ = senders.mayHear(self.notice(1))
         _ = senders.takeUnchecked()
         _ = senders.checked(trusted: [1])
         senders.timePassed(1)
         senders.timePassed(1 + NoticeSenders.checkMilliseconds)
-        #expect(takeUnchecked() == [1])
+        #expect(senders.takeUnchecked() == [1])
         _ = senders.checked(trusted: [])
-        #expect(!mayHear(self.notice(1)))
+        #expect(senders.mayHear(self.notice(1)) == false)
     }
 
     @Test("More dropped notices per second than the limit are a flood, and the kept senders are limited")
     func flood() {
         var senders = NoticeSenders()
-        func takeUnchecked() -> [Int32]? { senders.takeUnchecked() }
         senders.timePassed(0)
         for sender in 0..<Int32(NoticeSenders.countMax + NoticeSenders.droppedMax) {
             _ = senders.mayHear(self.notice(sender))
@@ -186,7 +182,8 @@ struct NoticeSendersTests {
         #expect(!senders.isFlooded)
         _ = senders.mayHear(self.notice(-1))
         #expect(senders.isFlooded)
-        #expect(takeUnchecked()?.count == NoticeSenders.countMax)
+        let unchecked = senders.takeUnchecked()
+        #expect(unchecked?.count == NoticeSenders.countMax)
         senders.timePassed(1000)
         #expect(!senders.isFlooded)
     }

@@ -19,18 +19,14 @@ final class StoreRig {
         func warn(_ warning: String) {
             self.monitor.withLock {
                 self.warnings.append(warning)
+                self.isSignaled = true
                 self.monitor.broadcast()
             }
         }
 
-        /// Waits for the first warning and removes it; nil if the moment came first.
-        func takeWarning(untilNanoseconds moment: Int64) -> String? {
-            self.monitor.withLock {
-                while self.warnings.isEmpty {
-                    guard self.monitor.wait(untilNanoseconds: moment) else { break }
-                }
-                return self.warnings.isEmpty ? nil : self.warnings.removeFirst()
-            }
+        /// Removes the first warning; nil if there is none.
+        func takeWarning() -> String? {
+            self.monitor.withLock { self.warnings.isEmpty ? nil : self.warnings.removeFirst() }
         }
 
         func signal() {
@@ -123,31 +119,32 @@ final class StoreRig {
         try self.wait("detached") { if case .detached(let error) = $0 { error } else { nil } }
     }
 
-    /// Waits for the first reply that `match` accepts. Earlier replies stay.
-    func wait<Found>(_ what: String, _ match: (ClusterReply) -> Found?) throws -> Found {
+    /// Waits until the store's thread has reported what `take` returns.
+    private func wait<Found>(_ what: String, until take: () -> Found?) throws -> Found {
         let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
         while true {
             self.store.takeReplies(into: &self.replies)
-            for (place, reply) in self.replies.enumerated() {
-                if let found = match(reply) {
-                    self.replies.remove(at: place)
-                    return found
-                }
-            }
+            if let found = take() { return found }
             guard self.wakeup.wait(untilNanoseconds: deadline) else {
-                throw Missing(description: "\(what) did not come; \(self.replies.count) other replies did")
+                throw Missing(description: "\(what) did not come; \(self.replies.count) replies are left")
             }
         }
     }
 
-    /// Waits for the next warning of a setting.
-    func warning() throws -> String {
-        let deadline = SystemClock.monotonicNanoseconds + Self.waitSeconds * 1_000_000_000
-        guard let warning = self.wakeup.takeWarning(untilNanoseconds: deadline) else {
-            throw Missing(description: "no warning came")
+    /// Waits for the first reply that `match` accepts. Earlier replies stay.
+    func wait<Found>(_ what: String, _ match: (ClusterReply) -> Found?) throws -> Found {
+        try self.wait(what) {
+            for (place, reply) in self.replies.enumerated() {
+                guard let found = match(reply) else { continue }
+                self.replies.remove(at: place)
+                return found
+            }
+            return nil
         }
-        return warning
     }
+
+    /// Waits for the next warning of a setting.
+    func warning() throws -> String { try self.wait("a warning") { self.wakeup.takeWarning() } }
 
     /// True if the store has not been detached since the last attachment that the test has handled.
     var hasStayed: Bool {
