@@ -2,7 +2,6 @@ import BackgroundTransfers
 import Foundation
 import Testing
 import WakeGateTestKit
-import Wire
 
 @Suite("A session and its agent", .serialized, .timeLimit(.minutes(15)))
 struct BackgroundSessionTests {
@@ -203,38 +202,23 @@ struct BackgroundSessionTests {
             ListedTransfer.list(running, ListedTransfer.json(2, "waiting"))
         )
         var events = session.events.makeAsyncIterator()
-        guard case .progress(let first)? = try await events.next() else {
-            Issue.record("no progress at first")
-            return
-        }
+        let first = try ListedTransfer.read(running).progress
+        #expect(try await events.next() == .progress(first))
         #expect(first.fraction == 0.5)
         try await agent.send("progress", #"{"transfer":"\#(Self.one)","bytes":7,"total":10}"#)
-        guard case .progress(let second)? = try await events.next() else {
-            Issue.record("no progress of an event")
-            return
-        }
-        #expect(second.bytes == 7)
+        let advanced = ListedTransfer.json(1, "running", bytes: 7, #""total":10"#)
+        #expect(try await events.next() == .progress(ListedTransfer.read(advanced).progress))
         // The next answers are those of the restarted agent.
         try await agent.make("leave")
         let failure = #""error":{"reason":"HTTPStatus","message":"404"},"status":404"#
-        let failed = ListedTransfer.json(2, "failed", failure)
-        try await agent.answer(
-            "GET",
-            "/transfers",
-            200,
-            ListedTransfer.list(ListedTransfer.json(1, "finished", bytes: 10), failed)
-        )
+        let ended = [ListedTransfer.json(1, "finished", bytes: 10), ListedTransfer.json(2, "failed", failure)]
+        try await agent.answer("GET", "/transfers", 200, ListedTransfer.list(ended[0], ended[1]))
         try await agent.make("return")
-        guard case .finished(let transfer)? = try await events.next() else {
-            Issue.record("the missed end was not reported")
-            return
-        }
-        #expect(transfer.id.description == Self.one && transfer.createdAt == Date(timeIntervalSince1970: 1))
-        guard case .failed(let other)? = try await events.next() else {
-            Issue.record("the missed failure was not reported")
-            return
-        }
-        #expect(other.failure?.reason == .httpStatus && other.httpStatus == 404)
+        let (finished, failed) = try (ListedTransfer.read(ended[0]), ListedTransfer.read(ended[1]))
+        #expect(try await events.next() == .finished(finished))
+        #expect(finished.id.description == Self.one && finished.createdAt == Date(timeIntervalSince1970: 1))
+        #expect(try await events.next() == .failed(failed))
+        #expect(failed.failure?.reason == .httpStatus && failed.httpStatus == 404)
         #expect(try await events.next() == .idle)
     }
 
@@ -370,6 +354,8 @@ struct AgentLocationTests {
         let none = try Self.location(nil, standard)
         #expect(none.path == Self.both[0] && none.others == [Self.both[1]])
         #expect(try Self.location().path == Self.both[1])
+        let longest = "/" + String(repeating: "a", count: AgentLocation.pathBytesMax - 1)
+        #expect(try Self.location(longest).path == longest)
     }
 
     @Test(
@@ -379,12 +365,6 @@ struct AgentLocationTests {
     func refused(address: String) {
         let error = #expect(throws: BackgroundTransferError.self) { _ = try Self.location(address) }
         #expect(error?.code == .badArgument)
-    }
-
-    @Test("The longest socket path is accepted")
-    func longest() throws {
-        let path = "/" + String(repeating: "a", count: AgentLocation.pathBytesMax - 1)
-        #expect(try Self.location(path).path == path)
     }
 
     @Test("A user without a name and a folder names the socket")
@@ -399,8 +379,7 @@ struct SessionFollowerTests {
     private static func transfer(_ number: Int, _ state: String, bytes: Int = 0, taken: Bool = false) throws
         -> BackgroundTransfer
     {
-        let text = ListedTransfer.json(number, state, bytes: bytes, #""taken":\#(taken)"#)
-        return try #require(BackgroundTransfer(try JSONReader.read(text)))
+        try ListedTransfer.read(ListedTransfer.json(number, state, bytes: bytes, #""taken":\#(taken)"#))
     }
 
     @Test("The first list reports running, finished and failed transfers, and that the session is idle")

@@ -2,24 +2,22 @@ import BackgroundTransfers
 import Foundation
 import Testing
 import WakeGateTestKit
+import Wire
 
 /// A peer on a socket in its own folder. It answers like an agent, as the test specifies.
 final class ScriptedAgent {
     /// The address that it listens on, in the format that a session expects.
     let address: String
-    private let folder: URL
+    private let folder: TemporaryFolder
     private let child: ScriptedChild
 
     init() async throws {
-        self.folder = FileManager.default.temporaryDirectory.appendingPathComponent("wg-\(UUID())")
-        try FileManager.default.createDirectory(at: self.folder, withIntermediateDirectories: true)
-        let socket = self.folder.appendingPathComponent("agent.sock").path
+        self.folder = try TemporaryFolder()
+        let socket = "\(self.folder.path)/agent.sock"
         self.address = "unix:\(socket)"
         self.child = try ScriptedChild("scripted_agent.py", socket)
         _ = try await self.child.line { $0 == "ready" }
     }
-
-    deinit { try? FileManager.default.removeItem(at: self.folder) }
 
     func session(_ configuration: BackgroundSessionConfiguration = BackgroundSessionConfiguration()) throws
         -> BackgroundSession
@@ -61,6 +59,11 @@ enum ListedTransfer {
         let more = members.isEmpty ? "" : ",\(members)"
         return #"{"transfer":"\#(self.id(number))","session":"s","kind":"download","url":"http://h/\#(number)","#
             + #""state":"\#(state)","bytes":\#(bytes),"createdAt":1000\#(more)}"#
+    }
+
+    /// Reads a transfer in this format.
+    static func read(_ json: String) throws -> BackgroundTransfer {
+        try #require(BackgroundTransfer(try JSONReader.read(json)))
     }
 
     static func list(_ transfers: String...) -> String { #"{"transfers":[\#(transfers.joined(separator: ","))]}"# }

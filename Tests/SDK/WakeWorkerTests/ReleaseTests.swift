@@ -88,18 +88,4 @@ struct ReleaseTests {
         #expect(WakeRelease(String(repeating: character, count: 300)).reason.utf8.count == bytes)
         #expect(WakeRelease("short").reason == "short")
     }
-
-    @Test("Only a worker that has a stream subscribes again")
-    func subscription() {
-        var machine = SubscriptionStateMachine(now: 0)
-        #expect(machine.renewed(now: 5) == false)
-        #expect(machine.momentReached(now: 0) == .subscribe)
-        #expect(machine.renewed(now: 5) == false)
-        machine.accepted(now: 1)
-        #expect(machine.renewed(now: 5) == true)
-        #expect(machine.momentReached(now: 5) == .subscribe)
-        machine.accepted(now: 6)
-        #expect(machine.stopRequested() == .drain)
-        #expect(machine.renewed(now: 7) == false)
-    }
 }

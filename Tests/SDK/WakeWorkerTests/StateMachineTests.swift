@@ -117,6 +117,15 @@ struct SubscriptionStateMachineTests {
         #expect(Set(arrivals).count > 500)
     }
 
+    @Test("Only a worker that has a stream and does not stop subscribes again after its releases")
+    func renewed() {
+        for place in Place.allCases {
+            var machine = place.machine()
+            #expect(machine.renewed(now: 20) == (place == .subscribed), "\(place)")
+            if place == .subscribed { #expect(machine.momentReached(now: 20) == .subscribe) }
+        }
+    }
+
     @Test("Events that no longer matter change nothing")
     func late() {
         for place in Place.allCases where place != .connecting {
@@ -455,6 +464,14 @@ struct WakeStateMachineTests {
 struct ProgressStateMachineTests {
     private var generator = SystemRandomNumberGenerator()
 
+    /// Returns a machine whose first report is on its way.
+    private static func reporting() -> ProgressStateMachine {
+        var machine = ProgressStateMachine()
+        machine.changed()
+        #expect(machine.momentReached(now: 0) == true)
+        return machine
+    }
+
     @Test("A change is reported immediately, then at most four times a second, and only the newest one")
     mutating func paced() {
         var machine = ProgressStateMachine()
@@ -476,9 +493,7 @@ struct ProgressStateMachineTests {
 
     @Test("The last change is reported immediately, and the result waits for its answer")
     mutating func last() {
-        var machine = ProgressStateMachine()
-        machine.changed()
-        #expect(machine.momentReached(now: 0) == true)
+        var machine = Self.reporting()
         machine.changed()
         // While the first report is being sent, the second one waits for its answer.
         machine.handlerEnded(now: 10)
@@ -495,9 +510,7 @@ struct ProgressStateMachineTests {
         var silent = ProgressStateMachine()
         silent.handlerEnded(now: 0)
         #expect(!silent.holdsResult)
-        var told = ProgressStateMachine()
-        told.changed()
-        #expect(told.momentReached(now: 0) == true)
+        var told = Self.reporting()
         told.answered(.accepted, now: 1, using: &self.generator)
         told.handlerEnded(now: 2)
         #expect(!told.holdsResult)
@@ -524,9 +537,7 @@ struct ProgressStateMachineTests {
 
     @Test("A last report that does not arrive delays the result for a limited time", arguments: [true, false])
     mutating func gracePeriod(hasFailed: Bool) {
-        var machine = ProgressStateMachine()
-        machine.changed()
-        #expect(machine.momentReached(now: 0) == true)
+        var machine = Self.reporting()
         if hasFailed { machine.answered(.failed(retryAfter: 60_000), now: 0, using: &self.generator) }
         machine.handlerEnded(now: 100)
         #expect(machine.holdsResult && machine.nextMoment == 100 + ProgressStateMachine.lastReportTimeout)
@@ -541,9 +552,7 @@ struct ProgressStateMachineTests {
 
     @Test("When the gateway accepts no more reports, nothing is reported and nothing waits", arguments: [true, false])
     mutating func over(isRefused: Bool) {
-        var machine = ProgressStateMachine()
-        machine.changed()
-        #expect(machine.momentReached(now: 0) == true)
+        var machine = Self.reporting()
         machine.handlerEnded(now: 0)
         if isRefused { machine.answered(.refused, now: 1, using: &self.generator) } else { machine.abandoned() }
         #expect(!machine.holdsResult && machine.nextMoment == nil)
