@@ -117,38 +117,32 @@ struct CommandParserTests {
         #expect(self.fault(line) == message)
     }
 
+    /// Returns the help that a line asks for: its text if it is a page, or a name of it.
+    private func help(_ words: [String]) throws -> String {
+        switch try CommandParser(CommandTable.all).parse(words) {
+        case .run(let parsed): "none: it runs \(parsed.command.name)"
+        case .help: "program"
+        case .version: "version"
+        case .helpOf(let command): "command \(command.name)"
+        case .helpOfGroup(let group): "group \(group)"
+        case .helpPage(let page): page
+        }
+    }
+
     @Test("Help and version are found wherever people look for them")
     func help() throws {
-        guard case .help = try CommandParser(CommandTable.all).parse(["--help"]) else {
-            Issue.record("--help")
-            return
-        }
-        guard case .version = try CommandParser(CommandTable.all).parse(["--version"]) else {
-            Issue.record("--version")
-            return
-        }
-        guard case .helpOfGroup("device") = try CommandParser(CommandTable.all).parse(["device", "--help"]) else {
-            Issue.record("device --help")
-            return
-        }
+        #expect(try self.help(["--help"]) == "program")
+        #expect(try self.help(["--version"]) == "version")
+        #expect(try self.help(["device", "--help"]) == "group device")
         for command in CommandTable.all {
-            guard case .helpOf(let found) = try CommandParser(CommandTable.all).parse(command.words + ["--help"]) else {
-                Issue.record("\(command.name) --help")
-                continue
-            }
-            #expect(found.name == command.name)
+            #expect(try self.help(command.words + ["--help"]) == "command \(command.name)")
         }
-        for (word, text) in [("keys", "  edge: "), ("limits", "  limits.devicesMax: ")] {
-            guard case .helpPage(let page) = try CommandParser(CommandTable.all).parse(["serve", "--help", word]) else {
-                Issue.record("serve --help \(word)")
-                continue
+        for word in ["keys", "limits"] {
+            for page in [try self.help(["serve", "--help", word]), try self.help(["serve", "--help=\(word)"])] {
+                #expect(page.contains("  edge: ") == (word == "keys"))
+                #expect(page.contains("  limits.") == (word == "limits"))
+                #expect(page.contains("  limits.devicesMax: ") == (word == "limits"))
             }
-            #expect(page.contains(text))
-            guard case .helpPage(page) = try CommandParser(CommandTable.all).parse(["serve", "--help=\(word)"]) else {
-                Issue.record("serve --help=\(word)")
-                continue
-            }
-            #expect(page.contains("  limits.") == (word == "limits") && page.contains("  edge: ") == (word == "keys"))
         }
     }
 

@@ -161,14 +161,6 @@ struct CommandProgressTests {
         #expect(cut == "a" + String(repeating: "👩‍👩‍👧‍👦", count: 10))
     }
 
-    @Test("The newest valid line of a piece counts, even after an invalid one")
-    func newest() {
-        var lines = ProgressLines()
-        let reading = lines.received(Array("progress 1/9\nprogress 2/9\n?\nprogress 5/9 x\nwhat\n".utf8)[...])
-        #expect(reading.newest == TaskProgress(completed: 5, total: 9, subtitle: "x"))
-        #expect(reading.fault == Array("?".utf8))
-    }
-
     @Test("An endless line uses no more memory and is ignored, and the next one counts", arguments: [0, 1, 70_000])
     func endless(more: Int) {
         var lines = ProgressLines()
