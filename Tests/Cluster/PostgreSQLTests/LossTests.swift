@@ -10,9 +10,7 @@ struct LossTests {
         let server = try PostgresServer()
         try server.query("CREATE TABLE t (x int)")
         // Commits wait for a standby that does not exist.
-        try server.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'")
-        try server.reload()
-        try server.wait(for: "ANY 1 (nobody)", of: "SHOW synchronous_standby_names")
+        try server.set("synchronous_standby_names", "ANY 1 (nobody)")
         let link = try LinkUnderTest.connected(server.address())
         link.send { link in
             link.query("BEGIN")

@@ -20,12 +20,7 @@ struct DoubtTests {
         try self.rig.write([1]) { .of($0, $1) }
     }
 
-    private func waitForStandbys(_ waits: Bool) throws {
-        try self.server.query("ALTER SYSTEM SET synchronous_standby_names = '\(waits ? "nobody" : "")'")
-        try self.server.reload()
-    }
-
-    /// Commits until a commit waits for a standby. The server may apply its new settings with a delay.
+    /// Commits until a commit waits for a standby. Sessions may read new settings with a delay.
     ///
     /// - Returns: the commit that waits, and the number of commits, including this one.
     /// - Throws: an error if no commit waits within a minute.
@@ -49,10 +44,10 @@ struct DoubtTests {
 
     @Test("A commit that happened but whose answer was lost is reported as committed")
     func happened() throws {
-        try self.waitForStandbys(true)
+        try self.server.set("synchronous_standby_names", "nobody")
         let (number, count) = try self.commit(2)
         try self.server.query("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
-        try self.waitForStandbys(false)
+        try self.server.set("synchronous_standby_names", "")
         try self.rig.committed(number)
         #expect(try self.rig.find(.tokens([1])).devices.first?.record == [2])
         try self.rig.write([2]) { .of($0, $1) }
@@ -81,12 +76,12 @@ struct DoubtTests {
 
     @Test("A commit that the server reports as not replicated is refused, and its counts stay balanced")
     func unreplicated() throws {
-        try self.waitForStandbys(true)
+        try self.server.set("synchronous_standby_names", "nobody")
         let (number, count) = try self.commit(4)
         try self.server.query("SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE \(Self.isWaiting)")
         let failure = #expect(throws: ClusterFailure.self) { try self.rig.committed(number) }
         #expect(failure?.refusal != nil)
-        try self.waitForStandbys(false)
+        try self.server.set("synchronous_standby_names", "")
         // The row was written on this server, together with its counts.
         try self.rig.write([2]) { .of($0, $1) }
         #expect(try self.rig.counts().total.accepted == 2 + count)
@@ -108,16 +103,10 @@ struct WaitingStandbyTests {
         self.address = try self.server.database()
     }
 
-    private func set(_ setting: String, _ value: String) throws {
-        try self.server.query("ALTER SYSTEM SET \(setting) = '\(value)'")
-        try self.server.reload()
-    }
-
     @Test("A topic and a value that wait for a standby do not detach the gateway, and are stored when it is back")
     func sharing() throws {
         let rig = try StoreRig(self.address)
-        try self.set("synchronous_standby_names", "nobody")
-        try self.server.wait(for: "nobody", of: "SHOW synchronous_standby_names")
+        try self.server.set("synchronous_standby_names", "nobody")
         // Sessions may read new settings with a delay, so the test creates topics until one waits.
         var count = 0
         while try self.server.query(Self.isWaiting) == "f" {
@@ -130,7 +119,7 @@ struct WaitingStandbyTests {
         var wall = start
         while wall < start + 7000 { wall = try rig.view().wall }
         #expect(rig.hasStayed)
-        try self.set("synchronous_standby_names", "")
+        try self.server.set("synchronous_standby_names", "")
         _ = try rig.wait("topics") { reply -> Bool? in
             if case .topics(let topics) = reply, topics.contains("topic\(count)") { true } else { nil }
         }
@@ -144,7 +133,7 @@ struct WaitingStandbyTests {
     func durability(weak: String) throws {
         try self.server.query("ALTER ROLE postgres SET synchronous_commit = \(weak)")
         let rig = try StoreRig(self.address)
-        try self.set("synchronous_standby_names", "nobody")
+        try self.server.set("synchronous_standby_names", "nobody")
         let warning = try rig.warning()
         #expect(warning.contains("synchronous_commit is \(weak)") && warning.contains("127.0.0.1:\(self.server.port)"))
         // Commits wait for the standby, as they do with the setting turned on.
@@ -159,7 +148,7 @@ struct WaitingStandbyTests {
         let other = weak == "off" ? "local" : "off"
         try self.server.query("ALTER ROLE postgres SET synchronous_commit = \(other)")
         #expect(try rig.warning().contains("synchronous_commit is \(other)"))
-        try self.set("synchronous_standby_names", "")
+        try self.server.set("synchronous_standby_names", "")
         try rig.committed(number)
         rig.stop()
     }

@@ -45,9 +45,7 @@ struct RefusalTests {
     func noStandby() throws {
         let server = try PostgresServer()
         let address = try server.database()
-        try server.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (nobody)'")
-        try server.reload()
-        try server.wait(for: "ANY 1 (nobody)", of: "SHOW synchronous_standby_names")
+        try server.set("synchronous_standby_names", "ANY 1 (nobody)")
         let message = try self.refusal(address)
         #expect(message.contains("127.0.0.1:\(server.port)") && message.contains("pg_stat_replication"))
         let waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event = 'SyncRep'"

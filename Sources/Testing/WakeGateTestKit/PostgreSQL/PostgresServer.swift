@@ -166,8 +166,12 @@ package final class PostgresServer: @unchecked Sendable {
     /// Resumes a frozen server.
     package func thaw() { self.monitor.withLock { self.run }?.sendToAll(SIGCONT) }
 
-    /// Makes the server reload its settings.
-    package func reload() throws { try self.query("SELECT pg_reload_conf()") }
+    /// Changes a setting, and waits until new sessions have it. Others may read it with a delay.
+    package func set(_ setting: String, _ value: String) throws {
+        try self.query("ALTER SYSTEM SET \(setting) = '\(value)'")
+        try self.query("SELECT pg_reload_conf()")
+        try self.wait(for: value, of: "SHOW \(setting)")
+    }
 
     private func end(_ order: (PostgresRun) -> Void) {
         guard let run = self.monitor.withLock({ self.run.take() }) else { return }
@@ -193,10 +197,7 @@ package final class PostgresServer: @unchecked Sendable {
             ]
         )
         let standby = try PostgresServer(self.installation, folder, self.options)
-        if isSynchronous {
-            try self.query("ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (*)'")
-            try self.reload()
-        }
+        if isSynchronous { try self.set("synchronous_standby_names", "ANY 1 (*)") }
         try self.waitForStandby(name, isSynchronous: isSynchronous)
         return standby
     }
@@ -209,8 +210,7 @@ package final class PostgresServer: @unchecked Sendable {
     /// Makes this standby follow another primary, and waits until it streams from that primary.
     package func follow(_ primary: PostgresServer, as name: String = "standby") throws {
         let address = "host=127.0.0.1 port=\(primary.port) user=postgres application_name=\(name)"
-        try self.query("ALTER SYSTEM SET primary_conninfo = '\(address)'")
-        try self.reload()
+        try self.set("primary_conninfo", address)
         try primary.waitForStandby(name, isSynchronous: false)
     }
 
