@@ -59,17 +59,9 @@ struct BackgroundTaskRunTests {
         // An answer to a wake shows that the worker has started its second stream.
         try await gateway.wake("w", "appRefresh", #""task":"com.a""#)
         try await gateway.request("/v1/wakes/w")
-        try await gateway.end(worker, run)
-        worker.endEvents()
-        var (subscriptions, warnings): (Int, [String]) = (0, [])
-        for await event in worker.events {
-            switch event {
-            case .subscribed: subscriptions += 1
-            case .warned(let warning): warnings.append(warning)
-            default: break
-            }
-        }
-        #expect(subscriptions == 2 && warnings == [warning])
+        let events = try await gateway.events(of: worker, run)
+        #expect(events.count { if case .subscribed = $0 { true } else { false } } == 2)
+        #expect(events.compactMap { if case .warned(let text) = $0 { text } else { nil } } == [warning])
     }
 
     @Test("Pushes and tasks arrive on one stream, each with its answer; unhandled wakes are ignored")
@@ -84,10 +76,8 @@ struct BackgroundTaskRunTests {
         #expect(try await gateway.request("/v1/wakes/push").body == #"{"result":"noData"}"#)
         try await gateway.wake("task", "appRefresh", #""task":"com.a""#)
         #expect(try await gateway.request("/v1/wakes/task").body == #"{"success":true}"#)
-        try await gateway.end(worker, run)
-        worker.endEvents()
         var (refused, delivered): ([String], [String]) = ([], [])
-        for await event in worker.events {
+        for event in try await gateway.events(of: worker, run) {
             switch event {
             case .refused(let wake, _): refused.append(wake)
             case .delivered(let wake, .noData), .taskDelivered(let wake, true): delivered.append(wake)

@@ -37,10 +37,8 @@ struct ReleaseTests {
         #expect(try await gateway.request("/wakes").path == first)
         // The gateway can drain an open stream.
         try await release("d")
-        try await gateway.end(worker, run)
-        worker.endEvents()
         var (subscriptions, released): (Int, [String]) = (0, [])
-        for await event in worker.events {
+        for event in try await gateway.events(of: worker, run) {
             switch event {
             case .subscribed: subscriptions += 1
             case .released(let wake, let reason): released.append("\(wake) \(reason)")
@@ -50,7 +48,8 @@ struct ReleaseTests {
         }
         #expect(subscriptions == 1)
         let reason = #"no "interpreter""#
-        #expect(released == ["a \(reason)", "b no model", "c \(reason)", "d \(reason)"])
+        // The answers to two releases may be read in any order.
+        #expect(released.sorted() == ["a \(reason)", "b no model", "c \(reason)", "d \(reason)"])
     }
 
     @Test("The wait begins with the third release in a row, grows, and starts over after an answer")

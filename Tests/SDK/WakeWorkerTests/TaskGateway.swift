@@ -76,6 +76,13 @@ final class TaskGateway {
         try await run.value
     }
 
+    /// Stops a worker, waits until it has ended, and returns its events.
+    func events(of worker: WakeWorker, _ run: Task<Void, any Error>) async throws -> [WakeWorkerEvent] {
+        try await self.end(worker, run)
+        worker.endEvents()
+        return await worker.events.reduce(into: []) { $0.append($1) }
+    }
+
     /// Waits for the next request whose path without its query has this ending.
     @discardableResult
     func request(_ end: String) async throws -> ScriptedChild.Request {
