@@ -39,7 +39,12 @@ struct TransferTests {
     private static let cut = TransferFault.connectionFailed("cut")
 
     /// Creates a transfer in this state.
-    private static func transfer(_ state: TransferState, kind: TransferKind = .download) -> Transfer {
+    private static func transfer(
+        _ state: TransferState,
+        kind: TransferKind = .download,
+        deadline: Int64 = 100_000,
+        notBefore: Int64 = 0
+    ) -> Transfer {
         var transfer = Transfer(
             id: TransferID((1, 2)),
             sequence: 1,
@@ -47,8 +52,8 @@ struct TransferTests {
             host: "h",
             kind: kind,
             createdAt: 1000,
-            deadline: 100_000,
-            notBefore: 0
+            deadline: deadline,
+            notBefore: notBefore
         )
         if state == .waiting { return transfer }
         if state == .cancelled {
@@ -189,25 +194,14 @@ struct TransferTests {
 
     @Test("A change of the wall clock moves a requested beginning, and nothing else")
     func wallClock() {
-        func asked() -> Transfer {
-            Transfer(
-                id: TransferID((1, 2)),
-                sequence: 1,
-                session: 1,
-                host: "h",
-                kind: .download,
-                createdAt: 1000,
-                deadline: 150_000,
-                notBefore: 50_000
-            )
-        }
+        let asked = Self.transfer(.waiting, deadline: 150_000, notBefore: 50_000)
         for (step, moment) in [(10_000, 40_000), (-10_000, 60_000), (1_000_000, 2000)] as [(Int64, Int64)] {
-            var transfer = asked()
+            var transfer = asked
             #expect(transfer.adjustForWallClockChange(by: step, now: 2000) == true)
             #expect(transfer.notBefore == moment && transfer.deadline == moment + 100_000)
         }
-        var due = asked()
-        #expect(!due.adjustForWallClockChange(by: 10_000, now: 50_000) && due == asked())
+        var due = asked
+        #expect(!due.adjustForWallClockChange(by: 10_000, now: 50_000) && due == asked)
         for state in TransferState.allCases {
             var transfer = Self.transfer(state)
             if state == .running { transfer.fail(Self.cut) }
