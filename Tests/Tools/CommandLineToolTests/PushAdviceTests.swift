@@ -1,5 +1,4 @@
 import CommandLineTool
-import Foundation
 import HTTPClient
 import Testing
 import Wire
@@ -103,12 +102,6 @@ struct ProviderTokenTests {
         try .running("push ab --topic t \(options)")
     }
 
-    private func decoded(_ part: Substring) throws -> String {
-        var text = part.replacingOccurrences(of: "-", with: "+").replacingOccurrences(of: "_", with: "/")
-        text += String(repeating: "=", count: (4 - text.count % 4) % 4)
-        return String(decoding: try #require(Data(base64Encoded: text)), as: UTF8.self)
-    }
-
     @Test("Header and claims are signed in the form in which they are sent, in base64url")
     func form() throws {
         let token = try #require(try ProviderToken(self.parsed("--provider-key k.p8 --team T\"1 --key-id K1")))
@@ -121,10 +114,8 @@ struct ProviderTokenTests {
             return signature
         }
         #expect(header == "bearer \(signed).-__--w")
-        let parts = signed.split(separator: ".")
-        #expect(parts.count == 2)
-        #expect(try self.decoded(parts[0]) == #"{"alg":"ES256","kid":"K1"}"#)
-        #expect(try self.decoded(parts[1]) == #"{"iss":"T\"1","iat":1700000000}"#)
+        let parts = [#"{"alg":"ES256","kid":"K1"}"#, #"{"iss":"T\"1","iat":1700000000}"#]
+        #expect(signed == parts.map { Base64.urlText(Array($0.utf8)) }.joined(separator: "."))
     }
 
     @Test("Without its options no token is created")
