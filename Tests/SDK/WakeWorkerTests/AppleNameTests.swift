@@ -24,16 +24,6 @@ struct AppleNameTests {
         }
     }
 
-    @Test("An error is caught by the name of its code")
-    func caught() throws {
-        do {
-            throw BackgroundTaskError(.notPermitted, "the topic does not permit a.b")
-        } catch BackgroundTaskError.unavailable {
-            Issue.record("the code is another")
-        } catch BackgroundTaskError.notPermitted {
-        }
-    }
-
     @Test("A function that is not async submits a request, and its handler gets the refusal", arguments: [201, 409])
     func synchronous(status: Int) async throws {
         let gateway = try await TaskGateway()

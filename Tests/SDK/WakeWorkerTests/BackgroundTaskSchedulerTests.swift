@@ -37,9 +37,10 @@ struct BackgroundTaskSchedulerTests {
     }
 
     @Test(
-        "Each refusal has its own code, and the gateway's message",
+        "Each refusal has its own code, by which it is caught, and the gateway's message",
         arguments: [
-            (403, "NotPermitted", .notPermitted), (409, "Unavailable", .unavailable),
+            (403, "NotPermitted", BackgroundTaskError.notPermitted),
+            (409, "Unavailable", BackgroundTaskError.unavailable),
             (409, "NotForeground", .notForeground), (409, "ImmediateRunIneligible", .immediateRunIneligible),
             (409, "TooManyPendingTaskRequests", .tooManyPendingTaskRequests),
             (400, "BadTaskRequest", .badTaskRequest), (404, "UnknownDevice", .unknownDevice),
@@ -55,8 +56,9 @@ struct BackgroundTaskSchedulerTests {
         }
         #expect(error.code == code && error.message.contains("Do otherwise."), "\(error)")
         #expect(error.retryAfter == nil && error.cause != nil)
-        let isMatch = code ~= CancellationError()
-        #expect(!isMatch)
+        let errors: [any Error] = [error, BackgroundTaskError(.shutdown, ""), CancellationError()]
+        let isCaught = errors.map { code ~= $0 }
+        #expect(isCaught == [true, false, false])
     }
 
     @Test("A limit that is reached says when to try again")
