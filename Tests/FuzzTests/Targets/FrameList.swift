@@ -21,7 +21,10 @@ struct FrameList {
     }
 
     /// Checks that there are only complete frames of known types and sizes, and that the first one is SETTINGS.
-    func check() throws(BrokenPromise) {
+    ///
+    /// - Returns: true if a GOAWAY frame contains an error.
+    func check() throws(BrokenPromise) -> Bool {
+        var hasErrorGoAway = false
         var offset = 0
         while offset < self.bytes.count {
             try promise(self.bytes.count - offset >= 9, "a frame's head is cut short")
@@ -29,24 +32,13 @@ struct FrameList {
             try promise(offset > 0 || type == .settings, "the first frame is not SETTINGS")
             try promise(count <= 16_384, "a frame has \(count) bytes")
             try promise(type != nil, "a frame has the type \(self.bytes[offset + 3])")
-            offset += 9 + count
+            let payload = offset + 9
+            offset = payload + count
             try promise(offset <= self.bytes.count, "a frame is cut short")
+            guard type == .goAway, count >= 8 else { continue }
+            if self.bytes[payload + 4..<payload + 8].array != [0, 0, 0, 0] { hasErrorGoAway = true }
         }
-    }
-
-    /// True if a GOAWAY frame contains an error.
-    var hasErrorGoAway: Bool {
-        var offset = 0
-        while offset + 9 <= self.bytes.count {
-            let count = self.count(at: offset)
-            if self.type(at: offset) == .goAway, count >= 8, offset + 17 <= self.bytes.count,
-                self.bytes[offset + 13..<offset + 17].array != [0, 0, 0, 0]
-            {
-                return true
-            }
-            offset += 9 + count
-        }
-        return false
+        return hasErrorGoAway
     }
 
     private func type(at offset: Int) -> FrameType? { FrameType(rawValue: self.bytes[offset + 3]) }

@@ -68,14 +68,12 @@ final class HTTP2Script {
             if let broken = self.handler.broken { throw broken }
         }
         try self.produce(bytesMax: 1 << 20)
-        if self.session.hasFailed {
-            try promise(FrameList(self.output.view).hasErrorGoAway, "a session fails and does not say why")
-        }
+        let hasErrorGoAway = try FrameList(self.output.view).check()
+        try promise(!self.session.hasFailed || hasErrorGoAway, "a session fails and does not say why")
         self.session.end()
         self.handler.sessionEnded()
         if let broken = self.handler.broken { throw broken }
         try promise(self.streams.usedCount == 0, "a session leaks \(self.streams.usedCount) streams")
-        try FrameList(self.output.view).check()
     }
 
     private func step() {

@@ -66,17 +66,13 @@ enum JournalTarget {
             try insertion.bind(2, row.content.withByteView { RowChecksum.of($0, row: row.id) })
             var content = row.content
             if row.isDamaged { content[content.count / 2] ^= 1 }
-            try self.bind(insertion, content)
+            let bound = content.withByteView { bytes in
+                Result { () throws(SQLiteError) in try insertion.bind(3, bytes) }
+            }
+            try bound.get()
             try insertion.run()
         }
         return database
-    }
-
-    private static func bind(_ statement: SQLiteStatement, _ content: [UInt8]) throws(SQLiteError) {
-        let result = content.withByteView { bytes in
-            Result { () throws(SQLiteError) in try statement.bind(3, bytes) }
-        }
-        try result.get()
     }
 
     private static func expected(_ rows: [Row]) -> [RecordKey: [UInt8]] {
