@@ -27,10 +27,7 @@ struct TaskWaitTests {
             return #"{"at":\#(moment),"event":"\#(event.event)","detail":"\#(event.detail)","#
                 + #""task":"\#(task)","kind":"\#(kind)"}"#
         }
-        guard case .array(let events) = try JSONReader.read("[\(written.reversed().joined(separator: ","))]") else {
-            return []
-        }
-        return events
+        return try JSONReader.read("[\(written.reversed().joined(separator: ","))]").elements
     }
 
     private func device(
@@ -41,9 +38,8 @@ struct TaskWaitTests {
     ) throws -> JSONValue {
         let task = #"{"identifier":"a","kind":"continued","submittedAt":\#(submittedAt),"wake":"w"}"#
         let lists = ["running", "waiting"].map { #""\#($0)":[\#($0 == state ? task : "")]"# }.joined(separator: ",")
-        guard case .object(let members) = try JSONReader.read(#"{"registeredAt":\#(registeredAt),"tasks":{\#(lists)}}"#)
-        else { return .null }
-        return .object(members + [JSONMember(name: "recent", value: .array(recent))])
+        let device = try JSONReader.read(#"{"registeredAt":\#(registeredAt),"tasks":{\#(lists)}}"#)
+        return .object(device.members + [JSONMember(name: "recent", value: .array(recent))])
     }
 
     @Test(
