@@ -84,12 +84,7 @@ final class ServerTests {
         let fault = StateFolder.fault(self.path + rest)
         #expect(fault?.problem == problem && fault?.remedy == remedy)
         // A link to an existing folder works like the folder itself.
-        let target = "\(self.path).target"
-        try FileManager.default.createDirectory(
-            atPath: target,
-            withIntermediateDirectories: false,
-            attributes: [.posixPermissions: 0o700]
-        )
+        _ = try StateFolder.prepare("\(self.path).target")
         #expect(StateFolder.fault(self.path + rest) == nil)
         #expect(try StateFolder(self.path + rest).path == self.path + rest)
     }
