@@ -104,6 +104,7 @@ class ScriptedGateway:
         self.url = ""
         self._server: Optional[asyncio.AbstractServer] = None
         self._streams = 0
+        #: When the last step was over, or began to send.
         self._last = time.monotonic()
         self._begun: Set[str] = set()
         self._has_begun = asyncio.Event()
@@ -127,7 +128,8 @@ class ScriptedGateway:
                 await self._step(step)
             except AssertionError as error:
                 raise AssertionError(f"step {number}, {json.dumps(step)}: {error}") from None
-            self._last = time.monotonic()
+            if step.keys() & {"pause", "stop", "begun"}:
+                self._last = time.monotonic()
 
     def begun(self, wake: str) -> None:
         """Notes that the handler of a wake has begun."""
@@ -151,6 +153,8 @@ class ScriptedGateway:
                 await within(self._has_begun.wait(), "no handler began")
             return
         assert self.subscription is not None, "no stream is open"
+        # A worker may read what is sent before the call that sends it returns.
+        self._last = time.monotonic()
         connection, stream = self.subscription.connection, self.subscription.stream
         if "silence" in step:
             connection.is_silent = True
@@ -191,6 +195,7 @@ class ScriptedGateway:
             self._streams += 1
             self.subscription = request
             headers = {"content-type": "text/event-stream", "wakegate-stream": f"s{self._streams}"}
+        self._last = time.monotonic()
         request.connection.answer(request.stream, answer["status"], headers, answer.get("body"), not is_stream)
 
 
