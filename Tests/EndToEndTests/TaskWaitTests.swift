@@ -9,8 +9,8 @@ struct TaskWaitTests {
     private let token = String(repeating: "7a5d", count: 16)
 
     /// Starts a gateway with a device that is in use.
-    private func gateway() throws -> RunningGateway {
-        let gateway = try RunningGateway()
+    private func gateway(in folder: RestartFolder? = nil) throws -> RunningGateway {
+        let gateway = try folder?.start() ?? RunningGateway()
         #expect(try gateway.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
         #expect(try gateway.wakegate("device", "conditions", self.token, "appState=active").status == 0)
         return gateway
@@ -121,9 +121,7 @@ struct TaskWaitTests {
     @Test("The client waits for a gateway that goes away, and the task resumes from its last reported progress")
     func gone() throws {
         let folder = try RestartFolder()
-        let first = try folder.start()
-        #expect(try first.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
-        #expect(try first.wakegate("device", "conditions", self.token, "appState=active").status == 0)
+        let first = try self.gateway(in: folder)
         let script = #"""
             echo "from ${WAKEGATE_RESUMED_FROM:-nothing}"
             [ -z "$WAKEGATE_RESUMED_FROM" ] || exit 0
@@ -150,9 +148,7 @@ struct TaskWaitTests {
     @Test("A signal while the gateway is away cancels the task once it is back")
     func cancelledWhileGone() throws {
         let folder = try RestartFolder()
-        let first = try folder.start()
-        #expect(try first.wakegate("device", "register", self.token, "--topic", self.topic).status == 0)
-        #expect(try first.wakegate("device", "conditions", self.token, "appState=active").status == 0)
+        let first = try self.gateway(in: folder)
         let wait = try self.submit(first, self.export)
         _ = try wait.line()
         try first.process.end(SIGKILL)
