@@ -216,7 +216,7 @@ final class CheckpointProgress: @unchecked Sendable {
         var files: JournalFileWatch?
         /// The size of a page in bytes.
         var pageBytes = 0
-        /// The bytes of the log's pages, and of those that are in the file, too.
+        /// The bytes of the log's pages, and of its pages that are also in the file.
         var logBytes = 0
         var copiedBytes = 0
         /// The number of restarts of the log.
