@@ -76,6 +76,8 @@ struct AgentTimeTests {
 
     @Test("Attempts are repeated with growing waits until the total timeout, and then the last failure is reported")
     func retries() throws {
+        (self.rig.settings.retry.first, self.rig.settings.retry.last) = (2000, 400_000)
+        try self.rig.start()
         let id = try self.rig.download()
         var waits: [Int64] = []
         while let attempt = self.rig.world.attempts.first {
@@ -94,7 +96,7 @@ struct AgentTimeTests {
         #expect(ended["attempts"]?.integer == Int64(waits.count) && waits.count > 200)
         #expect(waits.reduce(0, +) == Self.day)
         for (number, wait) in waits.dropLast().enumerated() {
-            let bound: Int64 = min(300_000, 1000 << Int64(min(number, 20)))
+            let bound: Int64 = min(400_000, 2000 << Int64(min(number, 20)))
             #expect((bound / 2...bound).contains(wait), "the wait after failure \(number + 1)")
         }
     }
