@@ -133,12 +133,12 @@ struct DamageTests {
     @Test("Another format is refused with both numbers and the remedy, and the file does not change")
     func otherFormat() throws {
         let folder = try Self.folder()
-        try folder.change("PRAGMA user_version = 3")
+        try folder.change("PRAGMA user_version = 4")
         let newer = try #require(try folder.refusal())
-        #expect(newer.contains("\(folder.path) has format 3, and this build reads format 2. Install"))
+        #expect(newer.contains("\(folder.path) has format 4, and this build reads formats 2 to 3. Install"))
         try folder.change("PRAGMA user_version = 1")
         let older = try #require(try folder.refusal())
-        #expect(older.contains("\(folder.path) has format 1, and this build reads format 2. Start commit 50ad6a39"))
+        #expect(older.contains("\(folder.path) has format 1, and this build reads formats 2 to 3. Start commit"))
         try folder.change("PRAGMA user_version = 2")
         #expect(try folder.open().1.count == 70)
     }

@@ -5,10 +5,15 @@ import Platform
 enum JournalFile {
     /// "WkGJ", by which the program `file` and SQLite's tools recognize a journal.
     static let applicationID: Int64 = 0x576B_474A
-    /// The format version that this build reads and writes.
-    static let format: Int64 = 2
+    /// The format version of new journals. This build also reads format 2, whose pages have 16 KiB. Builds that expect
+    /// such pages refuse format 3. They would not find damage in its log.
+    static let format: Int64 = 3
+    private static let oldestFormat: Int64 = 2
+    private static let formats = "\(oldestFormat) to \(format)"
     /// The page size of new journals, in bytes. Those of older builds have pages of 16 KiB, and keep them.
     static let pageBytes = 8_192
+    /// The page size of journals of older builds, in bytes.
+    static let pageBytesMax = 16_384
 
     /// Creates a journal without rows and its mark, or completes an interrupted creation.
     ///
@@ -216,14 +221,14 @@ enum JournalFile {
         guard id == self.applicationID else { throw StoreError(foreign: path) }
         guard format <= self.format else {
             throw StoreError(
-                message: "\(path) has format \(format), and this build reads format \(self.format). Install the "
+                message: "\(path) has format \(format), and this build reads formats \(self.formats). Install the "
                     + "version of WakeGate that wrote it, or a newer one."
             )
         }
         guard format > 0 else { throw StoreError(damaged: path, "format \(format) does not exist") }
-        guard format == self.format else {
+        guard format >= self.oldestFormat else {
             throw StoreError(
-                message: "\(path) has format \(format), and this build reads format \(self.format). Start commit "
+                message: "\(path) has format \(format), and this build reads formats \(self.formats). Start commit "
                     + "50ad6a39 of WakeGate once on this state folder, which converts it, and then this version."
             )
         }
