@@ -95,6 +95,21 @@ struct FileWatchTests {
         #expect(try folder.open().1 == [.device(1): [1]])
     }
 
+    @Test("A start that was interrupted while it created the file is completed", arguments: [8192, 16_384])
+    func interruptedCreation(pageBytes: Int) throws {
+        let folder = try JournalFolder()
+        do { _ = try folder.open() }
+        try FileManager.default.removeItem(atPath: folder.path + "-wal")
+        try Data(repeating: 0, count: pageBytes).write(to: URL(filePath: folder.path))
+        // SQLite's rollback journal of a file that had no page: magic, no records, a nonce, no pages, and two sizes.
+        let magic: [UInt8] = [0xD9, 0xD5, 0x05, 0xF9, 0x20, 0xA1, 0x63, 0xD7]
+        let header = magic + [UInt8](repeating: 0, count: 12) + [0, 0, 2, 0, 0, 0, UInt8(pageBytes >> 8), 0]
+        let sector = Data(header + [UInt8](repeating: 0, count: 512 - header.count))
+        try sector.write(to: URL(filePath: folder.path + "-journal"))
+        #expect(try folder.open().1.isEmpty)
+        #expect(!folder.names.contains("journal.sqlite-journal"))
+    }
+
     @Test("A journal without files is new, and missing if a later file of the gateway exists")
     func missing() throws {
         let folder = try JournalFolder()

@@ -44,7 +44,7 @@ struct JournalInspection {
             return (try Self.new(location, mark, fault, isLost: isLost, acceptsLoss), nil)
         }
         if (location.size(location.rollbackPath) ?? 0) > 0 {
-            guard file <= JournalFile.pageBytes, isLogEmpty else { throw StoreError(stray: location.rollbackPath) }
+            guard file <= JournalFile.pageBytesMax, isLogEmpty else { throw StoreError(stray: location.rollbackPath) }
             // SQLite was interrupted while it created the file. It rolls the creation back when the file is opened for
             // writing.
             let isLost = mark == nil && dependentFile != nil
