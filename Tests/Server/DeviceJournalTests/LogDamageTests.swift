@@ -119,6 +119,37 @@ struct LogDamageTests {
         }
     }
 
+    @Test("Commits after a damaged frame are missed, even if the mark does not know them", arguments: [8192, 16_384])
+    func unmarked(pageBytes: Int) throws {
+        let folder = try Self.folder(marked: 1, pageBytes: pageBytes)
+        let frameBytes = 24 + pageBytes
+        let frames = try Data(contentsOf: URL(filePath: folder.path + "-wal")).count / frameBytes
+        var messages: [String] = []
+        for frame in 0..<frames {
+            let copy = try Self.changed(folder) { $0[32 + frame * frameBytes + 8000] ^= 1 }
+            guard let message = try copy.refusal() else {
+                #expect(try copy.open().1.count >= Self.commits - 1, "frame \(frame)")
+                continue
+            }
+            messages.append(message)
+            let (_, found, loss) = try copy.open(acceptsLoss: true)
+            #expect(loss != nil && found.count < Self.commits - 1, "frame \(frame): \(message)")
+            #expect(try copy.refusal() == nil, "frame \(frame)")
+        }
+        #expect(messages.contains { $0.contains("commits in its log, ") && $0.contains("cannot be read any more") })
+    }
+
+    @Test("A log that ends in the header of its first frame is empty", arguments: [33, 40, 47, 55])
+    func stump(count: Int) throws {
+        let folder = try Self.folder()
+        do {
+            let database = try SQLiteDatabase(path: folder.path, mode: .readWrite)
+            _ = try database.integer("SELECT count(*) FROM rows")
+        }
+        try Data(repeating: 0x5A, count: count).write(to: URL(filePath: folder.path + "-wal"))
+        #expect(try folder.open().1.count == Self.commits)
+    }
+
     @Test("A last commit is left out if only parts of it reached the disk", arguments: 1...3)
     func torn(seed: UInt64) throws {
         let folder = try Self.folder(marked: Self.commits - 1)

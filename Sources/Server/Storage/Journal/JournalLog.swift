@@ -25,7 +25,7 @@ struct JournalLog {
         // If the file cannot be mapped, SQLite cannot read it either, and reports the error.
         guard location.vfs == nil, let file = MappedFile(location.logPath) else { return 0 }
         return file.withView { bytes in
-            guard bytes.count > Self.headerBytes else { return 0 }
+            guard bytes.count >= Self.headerBytes + Self.frameHeaderBytes else { return 0 }
             return JournalLog(bytes, pageBytes: pageBytes).commitsBehindTheEnd
         }
     }
