@@ -57,3 +57,10 @@ extension JSONValue {
         }
     }
 }
+
+extension Duration {
+    /// The duration in whole milliseconds, rounded toward zero.
+    package var milliseconds: Int64 {
+        self.components.seconds * 1000 + self.components.attoseconds / 1_000_000_000_000_000
+    }
+}

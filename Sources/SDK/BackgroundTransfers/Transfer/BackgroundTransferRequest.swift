@@ -126,8 +126,7 @@ extension JSONValue {
 extension JSONWriter {
     /// Writes a duration in seconds with millisecond precision, clamped to 0...366 days. Writes nothing for nil.
     mutating func member(_ name: StaticString, ifPresent value: Duration?) {
-        guard let value = value.map({ min(max(.zero, $0), .seconds(366 * 86_400)) }) else { return }
-        let milliseconds = value.components.seconds * 1000 + value.components.attoseconds / 1_000_000_000_000_000
+        guard let milliseconds = value.map({ min(max(.zero, $0), .seconds(366 * 86_400)).milliseconds }) else { return }
         let rest = String(milliseconds % 1000)
         let decimals = rest == "0" ? "" : "." + String(repeating: "0", count: 3 - rest.count) + rest
         self.key(name)

@@ -61,14 +61,8 @@ package struct SubscriptionRequest: Sendable {
         self.devices = devices
         self.resources = resources
         self.name = name
-        self.timing.silenceMax = Self.milliseconds(silenceLimit)
-        self.stopMax = Self.milliseconds(stopLimit)
-    }
-
-    /// Converts a duration of at most a day to milliseconds.
-    static func milliseconds(_ duration: Duration) -> Int64 {
-        let (seconds, attoseconds) = duration.components
-        return seconds * 1000 + attoseconds / 1_000_000_000_000_000
+        self.timing.silenceMax = silenceLimit.milliseconds
+        self.stopMax = stopLimit.milliseconds
     }
 
     var topicPath: String { "/v1/topics/\(URLPath.component(self.topic))" }

@@ -312,7 +312,7 @@ extension WorkerSession {
 
 extension WorkerSession: WakeExtender {
     func extend(_ wake: String, by duration: Duration) async throws(WakeWorkerError) -> Duration {
-        let milliseconds = SubscriptionRequest.milliseconds(min(max(.seconds(1), duration), .seconds(86_400)))
+        let milliseconds = min(max(.seconds(1), duration), .seconds(86_400)).milliseconds
         let waiter = ExtensionWaiter()
         let result = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in

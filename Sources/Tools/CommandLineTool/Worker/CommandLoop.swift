@@ -405,9 +405,7 @@ final class CommandThread: Sendable {
     ) async throws -> Int32? {
         // The deadline is already near. Returning the wake costs its push no attempt.
         if graceLeft() != nil { throw WakeRelease("its deadline was near before its command could be started") }
-        let run = CommandRun(work, report: report) {
-            graceLeft().map { $0.components.seconds * 1000 + $0.components.attoseconds / 1_000_000_000_000_000 }
-        }
+        let run = CommandRun(work, report: report) { graceLeft()?.milliseconds }
         let ending = await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 self.submit { loop in

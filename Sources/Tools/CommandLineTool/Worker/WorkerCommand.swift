@@ -265,11 +265,9 @@ package final class WorkerLog: Sendable {
             self.commands.log("subscribed at \(self.location.url)")
         case .warned(let warning): self.commands.log("the gateway warns: \(TerminalText.sanitized(warning))")
         case .disconnected(let reason, let wait):
-            let (seconds, attoseconds) = wait.components
-            let milliseconds = seconds * 1000 + attoseconds / 1_000_000_000_000_000
             let wasSubscribed = self.isSubscribed.exchange(false, ordering: .relaxed)
             let cause = Self.ending(reason.cause, wasSubscribed: wasSubscribed) ?? self.explain(reason)
-            self.commands.log("\(cause); subscribing again in \(milliseconds) ms")
+            self.commands.log("\(cause); subscribing again in \(wait.milliseconds) ms")
         case .expiring(let wake):
             self.commands.log("the deadline of wake \(wake) is near; its command gets SIGTERM")
         case .expired(let wake, let reason): self.ended(wake, reason)
