@@ -230,7 +230,7 @@ public final class WakeWorker: Sendable {
     /// Finishes `events` after the events in its buffer.
     package func endEvents() { self.eventSource.finish() }
 
-    private static var hostName: String { ProcessFigures.hostName ?? "worker" }
+    package static var hostName: String { ProcessFigures.hostName ?? "worker" }
 }
 
 extension WakeWorker {

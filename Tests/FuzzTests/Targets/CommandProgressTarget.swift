@@ -24,18 +24,6 @@ enum CommandProgressTarget {
         try promise(areCounts, "counts are past their bound")
         let length = progress.subtitle?.utf8.count ?? 1
         try promise((1...TaskProgress.textBytesMax).contains(length), "a text has \(length) bytes")
-        var pacer = ProgressPacer()
-        pacer.reported(progress)
-        try promise(pacer.due(now: 0) == progress, "the first progress is not reported immediately")
-        pacer.reported(
-            TaskProgress(
-                completed: progress.total,
-                total: progress.completed,
-                subtitle: (progress.subtitle ?? "") + "x"
-            )
-        )
-        try promise(pacer.due(now: ProgressPacer.interval - 1) == nil, "the second comes too early")
-        try promise(pacer.ended() != nil, "the last progress is not reported")
     }
 
     /// Returns the newest report and the first fault of all pieces.

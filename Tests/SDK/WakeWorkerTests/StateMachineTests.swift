@@ -488,7 +488,7 @@ struct ProgressStateMachineTests {
             }
         }
         #expect(told.first == 1000 && told.count == 40)
-        #expect(zip(told, told.dropFirst()).allSatisfy { $1 - $0 >= ProgressStateMachine.interval })
+        #expect(zip(told, told.dropFirst()).allSatisfy { $1 - $0 >= WorkerTiming().progressInterval })
     }
 
     @Test("The last change is reported immediately, and the result waits for its answer")

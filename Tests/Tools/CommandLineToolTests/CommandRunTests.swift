@@ -175,31 +175,12 @@ struct CommandProgressTests {
         #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == TaskProgress(completed: 2, total: 2))
     }
 
-    @Test("The first progress is reported immediately, then the newest a second later, and the last at the end")
-    func pace() {
-        func progress(_ completed: Int64) -> TaskProgress { TaskProgress(completed: completed, total: 1000) }
-        var pacer = ProgressPacer()
-        #expect(pacer.nextMoment == nil)
-        #expect(pacer.due(now: 50) == nil)
-        pacer.reported(progress(1))
-        #expect(pacer.due(now: 50) == progress(1))
-        for completed in 2...500 { pacer.reported(progress(Int64(completed))) }
-        #expect(pacer.nextMoment == 1050)
-        #expect(pacer.due(now: 1049) == nil)
-        #expect(pacer.due(now: 1050) == progress(500))
-        #expect(pacer.due(now: 9000) == nil)
-        // The same progress is not reported again.
-        pacer.reported(progress(500))
-        #expect(pacer.nextMoment == nil)
-        pacer.reported(progress(600))
-        #expect(pacer.due(now: 9000) == progress(600))
-        pacer.reported(progress(700))
-        #expect(pacer.due(now: 9999) == nil)
-        #expect(pacer.nextMoment == 10_000)
-        pacer.reported(progress(1000))
-        #expect(pacer.ended() == progress(1000))
-        #expect(pacer.ended() == nil)
-        #expect(pacer.nextMoment == nil)
+    @Test("The same progress is not reported again")
+    func repetition() {
+        var lines = ProgressLines()
+        #expect(lines.received(Array("progress 1/2\n".utf8)[...]).newest == TaskProgress(completed: 1, total: 2))
+        #expect(lines.received(Array("progress 1/2\n".utf8)[...]) == ProgressLines.Reading())
+        #expect(lines.received(Array("progress 2/2\n".utf8)[...]).newest == TaskProgress(completed: 2, total: 2))
     }
 }
 

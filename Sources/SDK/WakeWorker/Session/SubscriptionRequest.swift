@@ -119,7 +119,7 @@ package struct SubscriptionRequest: Sendable {
     }
 }
 
-/// The timeouts and waits of a worker, which tests shorten.
+/// The timeouts and waits of a worker. Tests shorten them, and the command-line tool reports progress less often.
 package struct WorkerTiming: Sendable {
     /// The time without data after which an open stream is ended, in milliseconds. The gateway sends a comment after
     /// 15 s of silence, so the worker has then missed two comments.
@@ -135,6 +135,8 @@ package struct WorkerTiming: Sendable {
     /// Without this report, the worker requests more time, because the wake's command may have extended the deadline.
     /// If the gateway stays silent for the same time again, the worker treats the wake as expired.
     package var grace: Int64 = 2000
+    /// The minimum interval between two progress reports of a wake, in milliseconds.
+    package var progressInterval: Int64 = 250
 
     /// Creates the default timeouts and waits.
     package init() {}

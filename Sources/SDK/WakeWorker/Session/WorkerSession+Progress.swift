@@ -83,8 +83,8 @@ extension WorkerSession {
     }
 }
 
-/// The state machine that determines when the progress of a continued task is reported: at most four times a second,
-/// and always before the result.
+/// The state machine that determines when the progress of a continued task is reported: at most once per interval, and
+/// always before the result.
 ///
 /// All times are milliseconds on the caller's clock, and the caller supplies randomness.
 package struct ProgressStateMachine: Sendable {
@@ -97,14 +97,13 @@ package struct ProgressStateMachine: Sendable {
         case over
     }
 
-    /// The minimum interval between two reports, in milliseconds.
-    package static let interval: Int64 = 250
     /// The timeout of a report, and the maximum time that a result waits for the last one, in milliseconds.
     package static let lastReportTimeout: Int64 = 5000
     /// The maximum wait that the gateway may request, in milliseconds. A task without a report for `progressWindow`, a
     /// minute by default, is ended, and a gateway that counts requests by the minute requests as much.
     package static let requestedWaitMax: Int64 = 10_000
 
+    private let interval: Int64
     private var state = State.quiet
     /// True if the gateway has not received the latest changes.
     private var isBehind = false
@@ -115,7 +114,9 @@ package struct ProgressStateMachine: Sendable {
     private var hasFailed = false
     private var backoff = Backoff(firstMilliseconds: 500, lastMilliseconds: 5000)
 
-    package init() {}
+    package init(timing: WorkerTiming = WorkerTiming()) {
+        self.interval = timing.progressInterval
+    }
 
     /// True if the handler has ended and its result waits for the last report.
     package var holdsResult: Bool {
@@ -160,7 +161,7 @@ extension ProgressStateMachine {
         guard self.state == .quiet else { return false }
         self.state = .telling
         self.isBehind = false
-        self.reportsAt = now + Self.interval
+        self.reportsAt = now + self.interval
         return true
     }
 

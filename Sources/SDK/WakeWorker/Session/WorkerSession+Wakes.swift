@@ -55,7 +55,8 @@ extension WorkerSession {
             firstDeadline: deadline,
             gatewayDeadline: deadline.gateway,
             isTask: isTask,
-            work: work
+            work: work,
+            reports: ProgressStateMachine(timing: self.request.timing)
         )
         // Finished wakes are removed from the queue, because the queue may grow while no handler is free.
         if self.queue.count >= 2 * self.wakesMax { self.queue.removeAll { self.wakes[$0]?.machine.isQueued != true } }

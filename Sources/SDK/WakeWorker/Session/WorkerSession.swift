@@ -22,7 +22,7 @@ final class WorkerSession: HTTPAgent, @unchecked Sendable {
         let isTask: Bool
         let work: WorkerHandlers.Work
         var task: Task<Void, Never>?
-        var reports = ProgressStateMachine()
+        var reports: ProgressStateMachine
         /// The outcome of the handler, stored while the last progress report is in flight.
         var heldOutcome: Outcome?
         /// The error with which the handler returned the wake.

@@ -35,7 +35,6 @@ final class CommandLoop {
         /// The line buffers, one for each element of `CommandProcess.outputEnds`.
         var lines: [OutputLines]
         var progressLines = ProgressLines()
-        var pacer = ProgressPacer()
         /// True if a malformed progress line was already reported.
         var isFaultLogged = false
         /// The time at which a stopping command must be killed or checked again; nil for other commands.
@@ -89,7 +88,6 @@ final class CommandLoop {
         }
         self.killOverdue(SystemClock.monotonic)
         for pid in self.jobs.keys { self.exchange(with: pid) }
-        for pid in self.jobs.keys { self.reportProgress(of: pid, SystemClock.monotonic) }
         while let pid = CommandProcess.ended() { self.childEnded(pid) }
         self.writeLogs()
     }
@@ -140,7 +138,6 @@ final class CommandLoop {
                 waits.append(Descriptor.Wait(output, .readable))
             }
             if let killAt = job.killAt { next = min(next, killAt) }
-            if let tellAt = job.pacer.nextMoment { next = min(next, tellAt) }
         }
         for log in self.logs where !log.queue.isEmpty {
             waits.append(Descriptor.Wait(log.descriptor, .writable))
@@ -239,7 +236,7 @@ extension CommandLoop {
     private func takeProgress(of job: inout Job) -> Bool {
         let bytes = job.process.read(CommandProcess.progressEnd, into: &self.buffer)
         let reading = job.progressLines.received(bytes)
-        if let newest = reading.newest { job.pacer.reported(newest) }
+        if let newest = reading.newest { job.run.report(newest) }
         if let fault = reading.fault, !job.isFaultLogged {
             job.isFaultLogged = true
             let line = TerminalText.sanitized(String(decoding: fault.prefix(100), as: UTF8.self))
@@ -249,11 +246,6 @@ extension CommandLoop {
             )
         }
         return !bytes.isEmpty
-    }
-
-    private func reportProgress(of pid: Int32, _ now: Int64) {
-        guard let progress = self.jobs[pid]?.pacer.due(now: now) else { return }
-        self.jobs[pid]?.run.report(progress)
     }
 
     /// Handles the end of a command or of the guard.
@@ -272,7 +264,6 @@ extension CommandLoop {
         let ending = self.ending(of: pid, job.run.work, isSaid: hasWakeEnded)
         self.takeLastOutput(of: &job)
         job.process.closeAll()
-        if let last = job.pacer.ended() { job.run.report(last) }
         job.run.end(ending)
     }
 

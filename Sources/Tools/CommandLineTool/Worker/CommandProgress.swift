@@ -36,7 +36,7 @@ package struct ProgressLines: Hashable, Sendable {
 
     /// The result of parsing one portion of data.
     package struct Reading: Hashable, Sendable {
-        /// The newest report in the data.
+        /// The newest report in the data that differs from the report before it.
         package var newest: TaskProgress?
         /// The first malformed line, or the beginning of the first line that was too long; nil if there is none.
         package var fault: [UInt8]?
@@ -45,6 +45,8 @@ package struct ProgressLines: Hashable, Sendable {
     }
 
     private var line: [UInt8] = []
+    /// The newest report so far.
+    private var newest: TaskProgress?
     /// True if the current line is too long and its remaining part must be skipped.
     private var isTooLong = false
 
@@ -74,48 +76,11 @@ package struct ProgressLines: Hashable, Sendable {
         }
         guard !self.line.isEmpty else { return }
         if !self.isTooLong, let progress = TaskProgress(line: self.line) {
+            guard progress != self.newest else { return }
             reading.newest = progress
+            self.newest = progress
         } else if reading.fault == nil {
             reading.fault = self.line
         }
-    }
-}
-
-/// Determines when the newest progress is reported: at most once a second. A pure state machine.
-///
-/// Times are milliseconds of a monotonic clock.
-package struct ProgressPacer: Hashable, Sendable {
-    package static let interval: Int64 = 1000
-
-    private var waiting: TaskProgress?
-    private var sent: TaskProgress?
-    private var reportedAt: Int64?
-
-    package init() {}
-
-    /// The time of the next report; nil if there is nothing to report.
-    package var nextMoment: Int64? {
-        self.waiting == nil ? nil : self.reportedAt.map { $0 + Self.interval } ?? .min
-    }
-
-    /// Records the progress that the command has reported.
-    package mutating func reported(_ progress: TaskProgress) {
-        self.waiting = progress == self.sent ? nil : progress
-    }
-
-    /// Returns the progress that must be reported now; nil if none is new or it is too early.
-    package mutating func due(now: Int64) -> TaskProgress? {
-        guard let moment = self.nextMoment, moment <= now else { return nil }
-        self.reportedAt = now
-        self.sent = self.waiting
-        self.waiting = nil
-        return self.sent
-    }
-
-    /// Returns the progress that must be reported immediately because the command has ended; nil if nothing is
-    /// new.
-    package mutating func ended() -> TaskProgress? {
-        defer { self.waiting = nil }
-        return self.waiting
     }
 }

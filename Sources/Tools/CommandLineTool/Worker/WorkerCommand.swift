@@ -184,16 +184,18 @@ package enum WorkerCommand {
             credentials = credentials.trusting(certificateAuthority: authority)
         }
         do throws(WakeWorkerError) {
-            return try WakeWorker(
-                gateway: location.settings.socketPath.map { "unix:\($0)" } ?? location.url,
+            var request = try SubscriptionRequest(
+                GatewayEndpoint(location.settings.socketPath.map { "unix:\($0)" } ?? location.url, credentials),
                 topic: parsed.text("--topic") ?? "",
-                credentials: credentials,
                 slots: parsed.integer("--slots") ?? 1,
                 devices: parsed.all("--device"),
                 resources: tasks.hasGPU ? .gpu : [],
-                name: parsed.text("--name"),
+                name: parsed.text("--name") ?? WakeWorker.hostName,
+                silenceLimit: WakeWorker.defaultSilenceLimit,
                 stopLimit: parsed.seconds("--stop-within").map { .seconds($0) } ?? WakeWorker.defaultStopLimit
             )
+            request.timing.progressInterval = 1000
+            return try WakeWorker(request)
         } catch {
             throw CommandFailure(error.code == .badArgument ? .badUsage : .failed, error.message)
         }
