@@ -93,17 +93,15 @@ final class MachineReport: HTTPAgent, @unchecked Sendable {
     func received(_ event: HTTPEvent, on loop: HTTPLoop) {
         guard case .ended(let id, let result) = event, id == self.request else { return }
         self.requestEnded()
-        self.isConnectionDoubtful = false
-        switch result {
-        case .success(let response) where response.isSuccess: self.reporter.reportConfirmed(now: loop.now)
-        case .success(let response) where self.endpoint.isPassing(response.status):
+        let failure = self.endpoint.failure(of: result)
+        self.isConnectionDoubtful = failure?.error.code == .timedOut
+        if let failure, failure.isPassing {
             // An answer 429 certainly changed nothing.
-            self.reporter.reportFailed(now: loop.now, mayHaveArrived: response.status != 429)
-        case .success(let response): self.refused(GatewayEndpoint.refusal(response), on: loop)
-        case .failure(let error) where self.endpoint.isPassing(error):
-            self.isConnectionDoubtful = error.code == .timedOut
-            self.reporter.reportFailed(now: loop.now)
-        case .failure(let error): self.refused(self.endpoint.error(error), on: loop)
+            self.reporter.reportFailed(now: loop.now, mayHaveArrived: (try? result.get())?.status != 429)
+        } else if let failure {
+            self.refused(failure.error, on: loop)
+        } else {
+            self.reporter.reportConfirmed(now: loop.now)
         }
         self.settle(on: loop)
     }
