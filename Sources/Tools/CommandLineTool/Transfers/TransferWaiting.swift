@@ -2,13 +2,12 @@ package import BackgroundTransfers
 import Glibc
 import HTTPClient
 import Platform
+import Synchronization
 package import Wire
 
 /// Waits for transfers to end and shows their progress: in a terminal as a bar, otherwise as one line per second or as
 /// JSON events.
-///
-/// `@unchecked Sendable`: `monitor` guards all mutable fields.
-final class TransferWaiting: @unchecked Sendable {
+final class TransferWaiting: Sendable {
     /// The form in which progress is shown.
     enum Display: Sendable {
         case bar, lines, json
@@ -32,8 +31,7 @@ final class TransferWaiting: @unchecked Sendable {
     private let display: Display
     /// The transfers to wait for; nil for all transfers of the session.
     private let wanted: Set<BackgroundTransferID>?
-    private let monitor = Monitor()
-    private var state = State()
+    private let state = Mutex(State())
 
     init(_ session: BackgroundSession, _ wanted: Set<BackgroundTransferID>?, _ display: Display) {
         self.session = session
@@ -50,7 +48,7 @@ final class TransferWaiting: @unchecked Sendable {
         if let unknown = self.wanted?.first(where: { !known.contains($0) }) {
             _ = try await self.session.transfer(unknown)
         }
-        self.withState { state in
+        self.state.withLock { state in
             for transfer in listed where self.wanted?.contains(transfer.id) ?? true {
                 state.transfers[transfer.id] = transfer
                 state.bytes[transfer.id] = transfer.progress
@@ -63,12 +61,8 @@ final class TransferWaiting: @unchecked Sendable {
         showing.cancel()
         await showing.value
         self.draw(isLast: true)
-        let ended = self.withState { $0.transfers }
+        let ended = self.state.withLock { $0.transfers }
         return listed.compactMap { ended[$0.id] }
-    }
-
-    private func withState<Result>(_ body: (inout State) -> Result) -> Result {
-        self.monitor.withLock { body(&self.state) }
     }
 
     /// Prints events for the current states: the progress of unfinished transfers, and the end of each named transfer
@@ -80,7 +74,7 @@ final class TransferWaiting: @unchecked Sendable {
         }
     }
 
-    private var isOver: Bool { self.withState { $0.transfers.values.allSatisfy(\.state.isEnd) } }
+    private var isOver: Bool { self.state.withLock { $0.transfers.values.allSatisfy(\.state.isEnd) } }
 
     private func follow() async throws(BackgroundTransferError) {
         guard !self.isOver else { return }
@@ -88,7 +82,7 @@ final class TransferWaiting: @unchecked Sendable {
         while let event = try await events.next(isolation: nil) {
             switch event {
             case .progress(let progress):
-                let isNew = self.withState { state in
+                let isNew = self.state.withLock { state in
                     guard let transfer = state.transfers[progress.transfer], !transfer.state.isEnd else { return false }
                     // The agent may repeat the progress that the list had.
                     return state.bytes.updateValue(progress, forKey: progress.transfer) != progress
@@ -102,7 +96,7 @@ final class TransferWaiting: @unchecked Sendable {
     }
 
     private func ended(_ transfer: BackgroundTransfer) {
-        let isNew = self.withState { state in
+        let isNew = self.state.withLock { state in
             guard let before = state.transfers[transfer.id], !before.state.isEnd else { return false }
             state.transfers[transfer.id] = transfer
             state.bytes[transfer.id] = transfer.progress
@@ -135,7 +129,7 @@ final class TransferWaiting: @unchecked Sendable {
 
     private var line: TransferProgressLine {
         let now = SystemClock.monotonic
-        return self.withState { state in
+        return self.state.withLock { state in
             let all = state.bytes.values
             let bytes = all.reduce(Int64(0)) { $0 &+ $1.bytes }
             let totals = all.compactMap(\.total)
