@@ -37,43 +37,37 @@ package enum AgentInput {
         guard case .object? = body, let body else {
             throw APIError(400, "BadSession", "The body is not an object; write {} or {\"discretionary\": true}.")
         }
-        var changes: [SessionChange] = []
-        for member in body.members { changes.append(try self.change(member)) }
-        return { [changes] session in for change in changes { change(&session) } }
+        var session = TransferSession()
+        for member in body.members { try self.apply(member, to: &session) }
+        // All members are valid here.
+        return { session in for member in body.members { try? self.apply(member, to: &session) } }
     }
 
-    private static func change(_ member: JSONMember) throws(APIError) -> SessionChange {
+    private static func apply(_ member: JSONMember, to session: inout TransferSession) throws(APIError) {
         let value = member.value
         switch member.name {
-        case "device": return self.set(\.device, try self.device(value))
+        case "device": session.device = try self.device(value)
         case "topic":
             guard let topic = value.text, (1...255).contains(topic.utf8.count) else {
                 throw self.bad("topic", value, "a text of 1 to 255 bytes")
             }
-            return self.set(\.topic, topic)
-        case "discretionary": return self.set(\.isDiscretionary, try self.flag(member))
-        case "sendsLaunchEvents": return self.set(\.sendsLaunchEvents, try self.flag(member))
-        case "allowsMetered": return self.set(\.allowsMetered, try self.flag(member))
-        case "allowsConstrained": return self.set(\.allowsConstrained, try self.flag(member))
-        case "continuesAfterForceQuit": return self.set(\.continuesAfterForceQuit, try self.flag(member))
-        case "acceptsEarlyAnswers": return self.set(\.acceptsEarlyAnswers, try self.flag(member))
-        case "requestTimeout": return self.set(\.requestTimeout, try self.seconds(member))
-        case "resourceTimeout": return self.set(\.resourceTimeout, try self.seconds(member))
+            session.topic = topic
+        case "discretionary": session.isDiscretionary = try self.flag(member)
+        case "sendsLaunchEvents": session.sendsLaunchEvents = try self.flag(member)
+        case "allowsMetered": session.allowsMetered = try self.flag(member)
+        case "allowsConstrained": session.allowsConstrained = try self.flag(member)
+        case "continuesAfterForceQuit": session.continuesAfterForceQuit = try self.flag(member)
+        case "acceptsEarlyAnswers": session.acceptsEarlyAnswers = try self.flag(member)
+        case "requestTimeout": session.requestTimeout = try self.seconds(member)
+        case "resourceTimeout": session.resourceTimeout = try self.seconds(member)
         case "connectionsPerHost":
             guard let count = value.integer, (1...Int64(self.connectionsMax)).contains(count) else {
                 throw self.bad("connectionsPerHost", value, "a whole number from 1 to \(self.connectionsMax)")
             }
-            return self.set(\.connectionsPerHost, Int(count))
+            session.connectionsPerHost = Int(count)
         default:
             throw APIError(400, "BadSession", "The member \(member.name.prefix(64)) does not exist; leave it out.")
         }
-    }
-
-    private static func set<Value: Sendable>(
-        _ setting: any WritableKeyPath<TransferSession, Value> & Sendable,
-        _ value: Value
-    ) -> SessionChange {
-        { $0[keyPath: setting] = value }
     }
 
     private static func device(_ value: JSONValue) throws(APIError) -> String {
