@@ -10,10 +10,18 @@ struct SessionSchedule {
         var hasReady: Bool { self.head < self.ready.count }
     }
 
+    /// The maximum number of running transfers of a host.
+    var connectionsPerHost: Int {
+        didSet { for host in Array(self.lanes.keys) { self.open(host) } }
+    }
     private var lanes: [String: Lane] = [:]
     /// The hosts with a ready transfer and a free connection, in the order of their turns.
     private var queue: [String] = []
     private var queueHead = 0
+
+    init(connectionsPerHost: Int) {
+        self.connectionsPerHost = connectionsPerHost
+    }
 
     var hasOpenLane: Bool { self.queueHead < self.queue.count }
 
@@ -25,15 +33,15 @@ struct SessionSchedule {
         }
     }
 
-    mutating func ready(_ id: TransferID, host: String, connectionsPerHost: Int) {
+    mutating func ready(_ id: TransferID, host: String) {
         self.lanes[host, default: Lane()].ready.append(id)
-        self.open(host, connectionsPerHost)
+        self.open(host)
     }
 
     /// Removes and returns the next transfer. The transfer counts as running until `ended` is called.
     ///
     /// - `isWaiting`: returns true if a transfer is still waiting. Transfers in other states are skipped.
-    mutating func next(connectionsPerHost: Int, _ isWaiting: (TransferID) -> Bool) -> TransferID? {
+    mutating func next(_ isWaiting: (TransferID) -> Bool) -> TransferID? {
         while self.hasOpenLane {
             let host = self.queue[self.queueHead]
             self.queueHead += 1
@@ -44,7 +52,7 @@ struct SessionSchedule {
             guard var lane = self.lanes.removeValue(forKey: host) else { continue }
             lane.isQueued = false
             var found: TransferID?
-            while found == nil, lane.hasReady, lane.running < connectionsPerHost {
+            while found == nil, lane.hasReady, lane.running < self.connectionsPerHost {
                 let id = lane.ready[lane.head]
                 lane.head += 1
                 if isWaiting(id) { found = id }
@@ -55,27 +63,22 @@ struct SessionSchedule {
             }
             if found != nil { lane.running += 1 }
             if lane.hasReady || lane.running > 0 { self.lanes[host] = lane }
-            self.open(host, connectionsPerHost)
+            self.open(host)
             if found != nil { return found }
         }
         return nil
     }
 
     /// Records that a transfer of the host has ended.
-    mutating func ended(host: String, connectionsPerHost: Int) {
+    mutating func ended(host: String) {
         guard var lane = self.lanes[host] else { return }
         lane.running -= 1
         self.lanes[host] = lane.hasReady || lane.running > 0 ? lane : nil
-        self.open(host, connectionsPerHost)
+        self.open(host)
     }
 
-    /// Applies a new number of connections per host.
-    mutating func reopen(connectionsPerHost: Int) {
-        for host in Array(self.lanes.keys) { self.open(host, connectionsPerHost) }
-    }
-
-    private mutating func open(_ host: String, _ connectionsPerHost: Int) {
-        guard let lane = self.lanes[host], !lane.isQueued, lane.hasReady, lane.running < connectionsPerHost else {
+    private mutating func open(_ host: String) {
+        guard let lane = self.lanes[host], !lane.isQueued, lane.hasReady, lane.running < self.connectionsPerHost else {
             return
         }
         self.lanes[host]?.isQueued = true

@@ -9,15 +9,22 @@ package struct TransferScheduler {
         let name: String
         var session: TransferSession
         var counts = TransferCounts()
-        var schedule = SessionSchedule()
+        var schedule: SessionSchedule
         /// The number of ended transfers whose end has not been announced.
-        var unannouncedCount = 0
+        var unannouncedCount: Int
         /// The number of ended transfers whose end was announced to followers, which have not read it yet.
         var unread = 0
         /// The number of times that the end of all transfers was announced to followers.
         var announcementCount = 0
         /// The number of followers of the session's events.
         var listeners = 0
+
+        init(_ name: String, _ session: TransferSession, unannouncedCount: Int = 0) {
+            self.name = name
+            self.session = session
+            self.schedule = SessionSchedule(connectionsPerHost: session.connectionsPerHost)
+            self.unannouncedCount = unannouncedCount
+        }
     }
 
     package var limits: TransferLimits
@@ -152,18 +159,16 @@ extension TransferScheduler {
     }
 
     package mutating func sessionSet(_ name: String, _ session: TransferSession) -> SessionSetAction {
-        if let number = self.numbers[name], let before = self.sessions[number]?.session {
+        if let number = self.numbers[name] {
             self.sessions[number]?.session = session
+            self.sessions[number]?.schedule.connectionsPerHost = session.connectionsPerHost
             self.changedSessions.insert(number)
-            if before.connectionsPerHost != session.connectionsPerHost {
-                self.sessions[number]?.schedule.reopen(connectionsPerHost: session.connectionsPerHost)
-            }
             return .changed(number, stop: self.stops(session) ? self.running(in: number) : [])
         }
         guard self.sessions.count < self.limits.sessionsMax else { return .tooMany }
         let number = self.nextNumber
         self.nextNumber += 1
-        self.sessions[number] = SessionEntry(name: name, session: session)
+        self.sessions[number] = SessionEntry(name, session)
         self.numbers[name] = number
         self.turns.append(number)
         self.changedSessions.insert(number)
@@ -177,7 +182,7 @@ extension TransferScheduler {
         unannouncedCount: Int,
         isForceQuit: Bool = false
     ) {
-        self.sessions[number] = SessionEntry(name: name, session: session, unannouncedCount: unannouncedCount)
+        self.sessions[number] = SessionEntry(name, session, unannouncedCount: unannouncedCount)
         if isForceQuit, let device = session.device { self.forceQuitDevices.insert(device) }
         self.numbers[name] = number
         self.turns.append(number)
@@ -290,12 +295,8 @@ extension TransferScheduler {
     private mutating func wait(_ transfer: Transfer, now: Int64) {
         if transfer.notBefore > now {
             self.timed.insert(transfer.id, at: transfer.notBefore)
-        } else if let maximum = self.sessions[transfer.session]?.session.connectionsPerHost {
-            self.sessions[transfer.session]?.schedule.ready(
-                transfer.id,
-                host: transfer.host,
-                connectionsPerHost: maximum
-            )
+        } else {
+            self.sessions[transfer.session]?.schedule.ready(transfer.id, host: transfer.host)
         }
     }
 
@@ -312,9 +313,7 @@ extension TransferScheduler {
         self.sessions[transfer.session]?.counts[transfer.state] += 1
         if before.state == .running {
             self.running.remove(id)
-            if let maximum = self.sessions[transfer.session]?.session.connectionsPerHost {
-                self.sessions[transfer.session]?.schedule.ended(host: transfer.host, connectionsPerHost: maximum)
-            }
+            self.sessions[transfer.session]?.schedule.ended(host: transfer.host)
         }
         if transfer.state == .running { self.running.insert(id) }
         if transfer.state == .finished || transfer.state == .failed {
@@ -342,7 +341,7 @@ extension TransferScheduler {
                 idle += 1
                 continue
             }
-            let next = entry.schedule.next(connectionsPerHost: entry.session.connectionsPerHost) { id in
+            let next = entry.schedule.next { id in
                 self.transfers[id].map { $0.state == .waiting && $0.notBefore <= now } ?? false
             }
             self.sessions[number] = entry
