@@ -73,22 +73,19 @@ package final class TransferStore {
     private static let addedTables =
         "CREATE TABLE IF NOT EXISTS clock (one INTEGER PRIMARY KEY, facts BLOB NOT NULL) STRICT;"
 
+    private static let insert =
+        "INSERT INTO transfers VALUES (\(Array(repeating: "?", count: 21).joined(separator: ", ")))"
+    private static let set = """
+        UPDATE transfers SET state = ?2, notBefore = ?3, backsOff = ?4, attempts = ?5, failures = ?6, bytes = ?7,
+        total = ?8, status = ?9, endedAt = ?10, taken = ?11, deadline = ?12
+        """
+    private static let update = "\(set) WHERE sequence = ?1"
+    private static let updateDetails = "\(set), hasFile = ?13, facts = ?14 WHERE sequence = ?1"
+
     private let database: SQLiteDatabase
     private let reserve: CommitReserve?
-    private let insertSession: SQLiteStatement
-    private let deleteSession: SQLiteStatement
-    private let insert: SQLiteStatement
-    private let update: SQLiteStatement
-    private let updateDetails: SQLiteStatement
-    private let updateSpec: SQLiteStatement
-    private let delete: SQLiteStatement
-    private let insertOutbox: SQLiteStatement
-    private let deleteOutbox: SQLiteStatement
-    private let insertClock: SQLiteStatement
-    private let insertResumablePart: SQLiteStatement
-    private let deleteResumablePart: SQLiteStatement
-    private let select: SQLiteStatement
-    private let list: SQLiteStatement
+    /// The statements that were used before, by their text.
+    private var statements: [String: SQLiteStatement] = [:]
 
     /// - Parameters:
     ///   - path: the path of the database.
@@ -129,27 +126,6 @@ package final class TransferStore {
         reserve?.allocate()
         self.database = database
         self.reserve = reserve
-        self.insertSession = try database.prepare("INSERT OR REPLACE INTO sessions VALUES (?, ?)")
-        self.deleteSession = try database.prepare("DELETE FROM sessions WHERE number = ?")
-        let places = Array(repeating: "?", count: 21).joined(separator: ", ")
-        self.insert = try database.prepare("INSERT INTO transfers VALUES (\(places))")
-        let set = """
-            UPDATE transfers SET state = ?2, notBefore = ?3, backsOff = ?4, attempts = ?5, failures = ?6, bytes = ?7,
-            total = ?8, status = ?9, endedAt = ?10, taken = ?11, deadline = ?12
-            """
-        self.update = try database.prepare("\(set) WHERE sequence = ?1")
-        self.updateDetails = try database.prepare("\(set), hasFile = ?13, facts = ?14 WHERE sequence = ?1")
-        self.updateSpec = try database.prepare("UPDATE transfers SET spec = ?2 WHERE sequence = ?1")
-        self.delete = try database.prepare("DELETE FROM transfers WHERE sequence = ?")
-        self.insertOutbox = try database.prepare("INSERT OR REPLACE INTO outbox VALUES (?, ?)")
-        self.deleteOutbox = try database.prepare("DELETE FROM outbox WHERE sequence = ?")
-        self.insertClock = try database.prepare("INSERT OR REPLACE INTO clock VALUES (1, ?1)")
-        self.insertResumablePart = try database.prepare("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)")
-        self.deleteResumablePart = try database.prepare("DELETE FROM kept WHERE file = ?")
-        self.select = try database.prepare("SELECT spec, facts FROM transfers WHERE sequence = ?")
-        self.list = try database.prepare(
-            "SELECT first, second FROM transfers WHERE session = ? AND sequence > ? ORDER BY sequence"
-        )
     }
 
     /// Syncs the folder of the files. SQLite syncs it when it creates a file, but an earlier process may have died
@@ -199,12 +175,12 @@ package final class TransferStore {
     private func perform(_ write: StoreWrite) throws(SQLiteError) {
         switch write {
         case .putSession(let number, let details):
-            try self.run(self.insertSession, [Int64(number)], [2: details])
-        case .deleteSession(let number): try self.run(self.deleteSession, [Int64(number)])
+            try self.run("INSERT OR REPLACE INTO sessions VALUES (?, ?)", [Int64(number)], [2: details])
+        case .deleteSession(let number): try self.run("DELETE FROM sessions WHERE number = ?", [Int64(number)])
         case .insertTransfer(let transfer, let spec, let details):
             let storedState = transfer.storedState
             try self.run(
-                self.insert,
+                Self.insert,
                 [
                     transfer.sequence, Int64(bitPattern: transfer.id.first), Int64(bitPattern: transfer.id.second),
                     Int64(transfer.session), Int64(transfer.kind.rawValue), 0, transfer.createdAt, transfer.deadline,
@@ -215,27 +191,30 @@ package final class TransferStore {
             let values = [transfer.sequence] + Self.columns(transfer.storedState) + [transfer.deadline]
             if let details {
                 let hasFile: Int64 = details.part == nil ? 0 : 1
-                try self.run(self.updateDetails, values + [hasFile], [14: details.stored])
+                try self.run(Self.updateDetails, values + [hasFile], [14: details.stored])
             } else {
-                try self.run(self.update, values)
+                try self.run(Self.update, values)
             }
-        case .changeSpec(let sequence, let spec): try self.run(self.updateSpec, [sequence], [2: spec.stored])
-        case .deleteTransfer(let sequence): try self.run(self.delete, [sequence])
-        case .putOutbox(let entry): try self.run(self.insertOutbox, [entry.sequence], [2: entry.stored])
-        case .deleteOutbox(let sequence): try self.run(self.deleteOutbox, [sequence])
+        case .changeSpec(let sequence, let spec):
+            try self.run("UPDATE transfers SET spec = ?2 WHERE sequence = ?1", [sequence], [2: spec.stored])
+        case .deleteTransfer(let sequence): try self.run("DELETE FROM transfers WHERE sequence = ?", [sequence])
+        case .putOutbox(let entry):
+            try self.run("INSERT OR REPLACE INTO outbox VALUES (?, ?)", [entry.sequence], [2: entry.stored])
+        case .deleteOutbox(let sequence): try self.run("DELETE FROM outbox WHERE sequence = ?", [sequence])
         case .putResumablePart(let resumable):
             var details = TransferDetails()
             details.part = resumable.part
             try self.run(
-                self.insertResumablePart,
+                "INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)",
                 [0, Int64(resumable.session), 0, resumable.keptAt],
                 [1: Array(resumable.part.file.utf8), 3: Array(resumable.url.utf8), 5: details.stored]
             )
-        case .deleteResumablePart(let file): try self.run(self.deleteResumablePart, [0], [1: Array(file.utf8)])
+        case .deleteResumablePart(let file):
+            try self.run("DELETE FROM kept WHERE file = ?", [0], [1: Array(file.utf8)])
         case .putClock(let record):
             var buffer = ByteBuffer()
             record.store(to: &buffer)
-            try self.run(self.insertClock, [], [1: buffer.view.array])
+            try self.run("INSERT OR REPLACE INTO clock VALUES (1, ?1)", [], [1: buffer.view.array])
         }
     }
 
@@ -249,12 +228,17 @@ package final class TransferStore {
         ]
     }
 
+    /// Returns the statement with a text, which is prepared once.
+    private func statement(_ text: String) throws(SQLiteError) -> SQLiteStatement {
+        if let statement = self.statements[text] { return statement }
+        let statement = try self.database.prepare(text)
+        self.statements[text] = statement
+        return statement
+    }
+
     /// Runs a statement. The numbers are its parameters in order; blobs replace the numbers at their positions.
-    private func run(
-        _ statement: SQLiteStatement,
-        _ numbers: [Int64],
-        _ blobs: [Int: [UInt8]] = [:]
-    ) throws(SQLiteError) {
+    private func run(_ text: String, _ numbers: [Int64], _ blobs: [Int: [UInt8]] = [:]) throws(SQLiteError) {
+        let statement = try self.statement(text)
         for (index, number) in numbers.enumerated() where blobs[index + 1] == nil {
             try statement.bind(index + 1, number)
         }
@@ -284,12 +268,13 @@ package final class TransferStore {
 
     /// Returns the specification and the further data of a transfer; nil if the transfer does not exist.
     package func record(_ sequence: Int64) throws(SQLiteError) -> (spec: TransferSpec, details: TransferDetails)? {
-        defer { self.select.reset() }
-        try self.select.bind(1, sequence)
-        guard try self.select.step() else { return nil }
+        let row = try self.statement("SELECT spec, facts FROM transfers WHERE sequence = ?")
+        defer { row.reset() }
+        try row.bind(1, sequence)
+        guard try row.step() else { return nil }
         // If one of the two values is malformed, still return the other, which may name a file.
-        let spec = TransferSpec(stored: self.select.bytes(0).array) ?? TransferSpec(url: "")
-        return (spec, TransferDetails(stored: self.select.bytes(1).array) ?? TransferDetails())
+        let spec = TransferSpec(stored: row.bytes(0).array) ?? TransferSpec(url: "")
+        return (spec, TransferDetails(stored: row.bytes(1).array) ?? TransferDetails())
     }
 
     /// Passes the transfers of a session after `sequence` to `take`, in order, until `take` returns false.
@@ -298,11 +283,14 @@ package final class TransferStore {
         after sequence: Int64,
         _ take: (TransferID) -> Bool
     ) throws(SQLiteError) {
-        defer { self.list.reset() }
-        try self.list.bind(1, Int64(session))
-        try self.list.bind(2, sequence)
-        while try self.list.step() {
-            let bits = (UInt64(bitPattern: self.list.integer(0)), UInt64(bitPattern: self.list.integer(1)))
+        let rows = try self.statement(
+            "SELECT first, second FROM transfers WHERE session = ? AND sequence > ? ORDER BY sequence"
+        )
+        defer { rows.reset() }
+        try rows.bind(1, Int64(session))
+        try rows.bind(2, sequence)
+        while try rows.step() {
+            let bits = (UInt64(bitPattern: rows.integer(0)), UInt64(bitPattern: rows.integer(1)))
             guard take(TransferID(bits)) else { return }
         }
     }
