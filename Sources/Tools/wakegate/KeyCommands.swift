@@ -19,6 +19,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--environment NAME",
                 "development or production, if the key is valid in only one",
+                value: .word,
                 words: APNSEnvironment.allCases.map(\.rawValue)
             ),
         ] + folderOptions,
@@ -66,7 +67,7 @@ package enum KeyCommands {
             )
         }
         let folder = try self.folder(parsed)
-        let keyEnvironment = try self.environment(parsed)
+        let keyEnvironment = parsed.text("--environment").flatMap { APNSEnvironment(rawValue: $0) }
         try self.perform { () throws(CredentialError) in
             try folder.add(
                 keyFile: parsed.arguments[0],
@@ -110,14 +111,6 @@ package enum KeyCommands {
         let topics = key.topics.isEmpty ? "all topics" : key.topics.joined(separator: ", ")
         let environment = key.environment.map { "  \($0.rawValue)" } ?? ""
         return TerminalText.sanitized("\(key.keyID)  team \(key.team)  \(topics)\(environment)") + "\n"
-    }
-
-    private static func environment(_ parsed: ParsedCommand) throws(CommandFailure) -> APNSEnvironment? {
-        guard let name = parsed.text("--environment") else { return nil }
-        guard let environment = APNSEnvironment(rawValue: name) else {
-            throw .usage("--environment is \"\(name)\"; write development or production")
-        }
-        return environment
     }
 
     /// Returns the folder of the keys, from `--keys` or from the configuration.

@@ -18,6 +18,7 @@ extension CommandDefinition {
             OptionDefinition(
                 "--role ROLE",
                 "worker or operator",
+                value: .word,
                 isRequired: true,
                 words: BearerRole.allCases.map(\.rawValue)
             ),
@@ -80,7 +81,7 @@ extension CommandDefinition {
 /// `wakegate token`.
 enum TokenCommands {
     static func issue(_ parsed: ParsedCommand) async throws(CommandFailure) -> Int32 {
-        let role = try self.role(parsed.text("--role") ?? "")
+        let role = parsed.text("--role").flatMap { BearerRole(rawValue: $0) } ?? .worker
         let topics = try self.topics(parsed.all("--topic"), role)
         let seconds = try TokenLifetime.seconds(parsed.text("--expires") ?? TokenLifetime.standard)
         let isConfigured = !parsed.isSet("--state") && parsed.isSet("--config")
@@ -138,15 +139,6 @@ enum TokenCommands {
             message: "no token \(id) was issued from \(folder), and nothing is revoked; see `wakegate token list`, "
                 + "and give --unlisted for one that another gateway or an older version issued"
         )
-    }
-
-    private static func role(_ text: String) throws(CommandFailure) -> BearerRole {
-        guard let role = BearerRole(rawValue: text) else {
-            let names = BearerRole.allCases.map(\.rawValue)
-            let near = NearestMatch.find(text, in: names).map { "; did you mean \($0)?" } ?? ""
-            throw .usage("--role is \"\(text)\"; write \(names.joined(separator: " or "))\(near)")
-        }
-        return role
     }
 
     private static func topics(_ topics: [String], _ role: BearerRole) throws(CommandFailure) -> [String] {
