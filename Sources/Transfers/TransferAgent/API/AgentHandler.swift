@@ -304,10 +304,20 @@ package enum AgentOperation: String, CaseIterable, Sendable {
         case .deleteSession: return .deleteSession(session)
         case .submit: return .submit(session, try AgentInput.submission(body))
         case .transfers:
-            let (state, limit) = (try query.state(), try query.limit())
-            return .transfers(session, state: state, limit: limit, after: try query.after())
+            let states = TransferState.allCases.map(\.name).joined(separator: ", ")
+            let state = try query.value("state", "one of \(states)") { text in
+                TransferState.allCases.first { $0.name == text }
+            }
+            let limits = 1...AgentEngine.listMax
+            let limit = try query.value("limit", "a number from 1 to \(AgentEngine.listMax)") { text in
+                Int(text).flatMap { limits.contains($0) ? $0 : nil }
+            }
+            let after = try query.value("after", "the id of a transfer of the session") { TransferID($0) }
+            return .transfers(session, state: state, limit: limit ?? 1000, after: after)
         case .transfer: return .transfer(session, try AgentInput.transfer(names[1]))
-        case .cancel: return .cancel(session, try AgentInput.transfer(names[1]), keeps: try query.keeps())
+        case .cancel:
+            let keeps = try query.value("keep", "keep=1, or nothing") { ["0": false, "1": true][$0] }
+            return .cancel(session, try AgentInput.transfer(names[1]), keeps: keeps ?? false)
         case .take:
             let (path, replaces) = try AgentInput.place(body)
             return .take(session, try AgentInput.transfer(names[1]), to: path, replaces: replaces)
@@ -331,36 +341,16 @@ package struct AgentQuery: Sendable {
         }
     }
 
-    func state() throws(APIError) -> TransferState? {
-        guard let text = self.values["state"] else { return nil }
-        guard let state = TransferState.allCases.first(where: { $0.name == text }) else {
-            let names = TransferState.allCases.map(\.name).joined(separator: ", ")
-            throw APIError(400, "BadQuery", "state is \"\(text)\"; write one of \(names).")
+    /// Returns the value of a parameter; nil if it is missing.
+    func value<Value>(
+        _ name: String,
+        _ remedy: String,
+        _ read: (String) -> Value?
+    ) throws(APIError) -> Value? {
+        guard let text = self.values[name] else { return nil }
+        guard let value = read(text) else {
+            throw APIError(400, "BadQuery", "\(name) is \"\(text)\"; write \(remedy).")
         }
-        return state
-    }
-
-    func limit() throws(APIError) -> Int {
-        guard let text = self.values["limit"] else { return 1000 }
-        guard let limit = Int(text), (1...AgentEngine.listMax).contains(limit) else {
-            throw APIError(400, "BadQuery", "limit is \"\(text)\"; write a number from 1 to \(AgentEngine.listMax).")
-        }
-        return limit
-    }
-
-    func after() throws(APIError) -> TransferID? {
-        guard let text = self.values["after"] else { return nil }
-        guard let id = TransferID(text) else {
-            throw APIError(400, "BadQuery", "after is \"\(text)\"; write the id of a transfer of the session.")
-        }
-        return id
-    }
-
-    func keeps() throws(APIError) -> Bool {
-        switch self.values["keep"] {
-        case nil, "0"?: false
-        case "1"?: true
-        case let text?: throw APIError(400, "BadQuery", "keep is \"\(text)\"; write keep=1, or nothing.")
-        }
+        return value
     }
 }

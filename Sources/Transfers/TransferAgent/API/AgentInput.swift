@@ -23,15 +23,23 @@ package enum AgentInput {
 
     // MARK: Sessions
 
-    private static func bad(_ member: String, _ value: JSONValue, _ remedy: String) -> APIError {
-        APIError(400, "BadSession", "\(member) is \(value.described.prefix(100)); write \(remedy).")
+    /// Reads the value of a member.
+    private static func value<Value>(
+        _ member: JSONMember,
+        _ remedy: String,
+        _ read: (JSONValue) -> Value?
+    ) throws(APIError) -> Value {
+        guard let value = read(member.value) else {
+            let written = member.value.described.prefix(100)
+            throw APIError(400, "BadSession", "\(member.name) is \(written); write \(remedy).")
+        }
+        return value
     }
 
     /// The maximum timeout, 366 days in milliseconds.
     private static let timeoutMax: Int64 = 366 * 86_400_000
     private static let timeoutRemedy =
         "seconds, above 0 and at most \(timeoutMax / 1000), with three decimals at most"
-    private static let connectionsMax = 64
 
     package static func change(_ body: JSONValue?) throws(APIError) -> SessionChange {
         guard case .object? = body, let body else {
@@ -44,12 +52,15 @@ package enum AgentInput {
     }
 
     private static func apply(_ member: JSONMember, to session: inout TransferSession) throws(APIError) {
-        let value = member.value
         switch member.name {
-        case "device": session.device = try self.device(value)
+        case "device":
+            let device: String = try self.value(member, "the device's token in hexadecimal digits") { value in
+                value.text?.withByteView { DeviceToken(hex: $0) } == nil ? nil : value.text?.lowercased()
+            }
+            session.device = device
         case "topic":
-            guard let topic = value.text, (1...255).contains(topic.utf8.count) else {
-                throw self.bad("topic", value, "a text of 1 to 255 bytes")
+            let topic: String = try self.value(member, "a text of 1 to 255 bytes") { value in
+                value.text.flatMap { (1...255).contains($0.utf8.count) ? $0 : nil }
             }
             session.topic = topic
         case "discretionary": session.isDiscretionary = try self.flag(member)
@@ -58,35 +69,19 @@ package enum AgentInput {
         case "allowsConstrained": session.allowsConstrained = try self.flag(member)
         case "continuesAfterForceQuit": session.continuesAfterForceQuit = try self.flag(member)
         case "acceptsEarlyAnswers": session.acceptsEarlyAnswers = try self.flag(member)
-        case "requestTimeout": session.requestTimeout = try self.seconds(member)
-        case "resourceTimeout": session.resourceTimeout = try self.seconds(member)
+        case "requestTimeout": session.requestTimeout = try self.value(member, self.timeoutRemedy, self.timeout)
+        case "resourceTimeout": session.resourceTimeout = try self.value(member, self.timeoutRemedy, self.timeout)
         case "connectionsPerHost":
-            guard let count = value.integer, (1...Int64(self.connectionsMax)).contains(count) else {
-                throw self.bad("connectionsPerHost", value, "a whole number from 1 to \(self.connectionsMax)")
+            session.connectionsPerHost = try self.value(member, "a whole number from 1 to 64") { value in
+                value.integer.flatMap { (1...64).contains($0) ? Int($0) : nil }
             }
-            session.connectionsPerHost = Int(count)
         default:
             throw APIError(400, "BadSession", "The member \(member.name.prefix(64)) does not exist; leave it out.")
         }
     }
 
-    private static func device(_ value: JSONValue) throws(APIError) -> String {
-        guard let text = value.text, text.withByteView({ DeviceToken(hex: $0) }) != nil else {
-            throw self.bad("device", value, "the device's token in hexadecimal digits")
-        }
-        return text.lowercased()
-    }
-
     private static func flag(_ member: JSONMember) throws(APIError) -> Bool {
-        guard let flag = member.value.bool else { throw self.bad(member.name, member.value, "true or false") }
-        return flag
-    }
-
-    private static func seconds(_ member: JSONMember) throws(APIError) -> Int64 {
-        guard let timeout = self.timeout(member.value) else {
-            throw self.bad(member.name, member.value, self.timeoutRemedy)
-        }
-        return timeout
+        try self.value(member, "true or false", \.bool)
     }
 
     /// Converts a timeout from seconds to milliseconds. Returns nil if it is outside the limits.
