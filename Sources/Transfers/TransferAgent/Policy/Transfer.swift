@@ -230,20 +230,10 @@ package struct TransferID: Hashable, BitwiseCopyable, Sendable, CustomStringConv
 
     /// - Returns: nil unless the text consists of 32 lowercase hexadecimal digits.
     package init?(_ text: some StringProtocol) {
-        let digits = Array(text.utf8)
-        guard digits.count == 32 else { return nil }
-        var words: [UInt64] = [0, 0]
-        for (index, digit) in digits.enumerated() {
-            let value: UInt8
-            switch digit {
-            case UInt8(ascii: "0")...UInt8(ascii: "9"): value = digit - UInt8(ascii: "0")
-            case UInt8(ascii: "a")...UInt8(ascii: "f"): value = digit - UInt8(ascii: "a") + 10
-            default: return nil
-            }
-            words[index / 16] = words[index / 16] << 4 | UInt64(value)
-        }
-        self.first = words[0]
-        self.second = words[1]
+        guard text.utf8.count == 32, text.utf8.allSatisfy({ $0 &- 0x30 < 10 || $0 &- 0x61 < 6 }),
+            let first = UInt64(text.prefix(16), radix: 16), let second = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        self.init((first, second))
     }
 
     package var description: String { Self.digits(self.first) + Self.digits(self.second) }
