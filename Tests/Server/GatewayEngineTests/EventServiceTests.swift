@@ -159,7 +159,7 @@ struct EventFollowerTests {
     @Test("All events are delivered in order, and the remaining ones at the end")
     func everything() throws {
         let (service, listener) = (EventService(), Listener())
-        let follower = try EventFollower(service) { listener.tell($0) }
+        let follower = EventFollower(service) { listener.tell($0) }
         #expect(service.isWatched)
         self.leave(100, at: service)
         follower.stop()
@@ -171,7 +171,7 @@ struct EventFollowerTests {
     @Test("Events over the rate limit are counted, and every event is either delivered or counted")
     func pace() throws {
         let (service, listener) = (EventService(heldMax: 100_000), Listener())
-        let follower = try EventFollower(service) { listener.tell($0) }
+        let follower = EventFollower(service) { listener.tell($0) }
         self.leave(10_000, at: service)
         follower.stop()
         let (told, missed) = self.counts(listener.heard)
@@ -182,7 +182,7 @@ struct EventFollowerTests {
     func stuck() throws {
         let (service, listener) = (EventService(heldMax: 16), Listener())
         listener.close()
-        let follower = try EventFollower(service) { listener.tell($0) }
+        let follower = EventFollower(service) { listener.tell($0) }
         self.leave(1, at: service)
         listener.wasTried.wait()
         self.leave(500, at: service)
@@ -196,7 +196,7 @@ struct EventFollowerTests {
     func ending() throws {
         let (service, listener) = (EventService(), Listener())
         listener.close()
-        let follower = try EventFollower(service) { listener.tell($0) }
+        let follower = EventFollower(service) { listener.tell($0) }
         self.leave(1, at: service)
         listener.wasTried.wait()
         self.leave(10, at: service)

@@ -1,7 +1,7 @@
 package import Engine
 import HTTPClient
 import HTTPTransport
-package import Platform
+import Platform
 package import ServiceManager
 import Storage
 import Synchronization
@@ -214,9 +214,9 @@ package final class Gateway: Sendable {
         self.webhooks.begin(self.hooks)
     }
 
-    /// Passes all further events to a function, on a separate thread. Call it once.
-    package func follow(_ tell: @escaping EventFollower.Tell) throws(ThreadFailure) {
-        let follower = try EventFollower(self.shared.services.events, tell)
+    /// Passes all further events to a function, on a separate queue. Call it once.
+    package func follow(_ tell: @escaping EventFollower.Tell) {
+        let follower = EventFollower(self.shared.services.events, tell)
         self.follower.withLock { $0 = follower }
     }
 

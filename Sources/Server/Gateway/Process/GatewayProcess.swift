@@ -52,7 +52,7 @@ package enum GatewayProcess {
             onStoreFailed: { happened.yield(.storeFailed) },
             onIdle: { happened.yield(.idle) }
         )
-        if let onNews { try gateway.follow(onNews) }
+        if let onNews { gateway.follow(onNews) }
         onReady(gateway.addresses)
         let watchdog = try Systemd.watchdogMicroseconds.map { microseconds in
             try Watchdog(microseconds: microseconds, gateway.watched) { Systemd.notify(.alive) }
