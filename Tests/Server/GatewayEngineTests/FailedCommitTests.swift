@@ -42,7 +42,7 @@ struct DelayedCommitTests {
         rig.gate.close()
         rig.step { $0.push(1, 1) }
         try rig.waitForCommit()
-        clock.change { $0.pass(CommitService.delayMax - 1) }
+        clock.change { $0.pass(LocalEngine.delayMax - 1) }
         rig.step { $0.readiness(2) }
         rig.takeOutputs()
         #expect(rig.answer(2) == nil)

@@ -11,9 +11,16 @@ package import Wire
 package final class LocalEngine: EngineShell, GatewayEngine {
     /// The maximum number of devices examined in one step. The limit prevents many due devices from delaying pushes.
     private static let dueDevicesMax = 4096
+    /// The duration of a commit, in milliseconds, after which the gateway is not ready.
+    package static let delayMax: Int64 = 10_000
 
     private var clock: EngineClock
-    private let commits: CommitService
+    /// Nil if nothing is stored.
+    private let committer: (any Committer)?
+    /// The record numbers of the events; nil if nothing is stored.
+    private var numbers: EventNumbers?
+    /// The start of the last commit, in milliseconds of the monotonic clock.
+    private var submittedAt: Int64 = 0
     private let makeRandom: @Sendable () -> () -> (UInt64, UInt64)
     /// The failure of the store, after which the engine accepts no changes; nil if there is none.
     private var failure: StoreFailure?
@@ -67,14 +74,9 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             output: output,
             onLossAccepted: onLossAccepted
         )
-        let commits = CommitService(
-            stage: start.stage,
-            output: output,
-            committer: try store.map { store throws(StoreError) in try makeCommitter(store, output, signal) },
-            numbers: start.numbers,
-            records: start.records
-        )
-        self.commits = commits
+        let committer = try store.map { store throws(StoreError) in try makeCommitter(store, output, signal) }
+        self.committer = committer
+        self.numbers = start.numbers
         self.clock = start.clock
         self.makeRandom = world.makeRandom
         self.pulse = pulse
@@ -83,7 +85,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             start.engine,
             start.stage,
             output,
-            RoomState(start.records, limits, commitTimes: { commits.times }),
+            RoomState(start.records, limits, commitTimes: { committer?.commitTimes ?? CommitTimes() }),
             configuration,
             wakeBytesPerStreamMax: wakeBytesPerStreamMax,
             live
@@ -111,7 +113,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
             return self.requests.isLongListNext ? 0 : 1000
         }
         let isDone = self.perform(batch, self.workspace)
-        if let error = self.commits.flush(self.engine, &self.clock) {
+        if let error = self.flush() {
             guard mayFail else { return 0 }
             self.fail(error)
         }
@@ -128,10 +130,10 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         self.records.flushNow()
         self.engine.flushProgress()
         for _ in 0..<2 where self.failure == nil {
-            self.commits.waitUntilIdle()
-            self.flush()
+            _ = self.committer?.waitUntilIdle()
+            if let error = self.flush() { self.fail(error) }
         }
-        self.commits.stop()
+        self.committer?.stop()
     }
 
     private var workspace: Workspace {
@@ -169,7 +171,7 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         )
         batch.removeAll()
         self.requests.writeNextLongList(workspace)
-        self.commits.release(self.engine, self.clock.offset)
+        self.release()
     }
 
     /// Performs the regular checks of a step.
@@ -177,22 +179,117 @@ package final class LocalEngine: EngineShell, GatewayEngine {
         self.takeSample(at: self.clock.now, workspace)
         self.limits.look(self.clock.now, workspace.dispatcher)
     }
+}
 
-    private func flush() {
-        if let error = self.commits.flush(self.engine, &self.clock) { self.fail(error) }
+// MARK: - Commits
+
+extension LocalEngine {
+    /// Submits the changes to the store if it is idle. If nothing has changed and no commit is in progress, releases
+    /// the pending effects.
+    ///
+    /// - Returns: the reason why nothing can be stored any more; nil if the store works.
+    private func flush() -> StoreError? {
+        guard let committer = self.committer else {
+            _ = self.engine.takeStep()
+            self.release()
+            return nil
+        }
+        let monotonic = self.clock.monotonic
+        let hasRecords = self.engine.hasChanges || self.engine.hasEvents || self.records.hasChanges(at: monotonic)
+        let awaited: AwaitedEvent = hasRecords ? .commit : self.stage.group.isEmpty ? .nothing : .release
+        switch committer.status(of: self.stage.group, waitingFor: awaited) {
+        case .busy: return nil
+        case .failed(let error): return error
+        case .batching where hasRecords: return nil
+        case .idle, .batching:
+            guard hasRecords else {
+                self.release()
+                return nil
+            }
+            self.takeHistory()
+            self.numbers?.write(self.stage.group.history, to: &self.stage.group.records)
+            let record = self.clock.record(at: self.engine.now)
+            self.stage.group.records.append(RecordKey(.clock)) { record.store(to: &$0) }
+            self.engine.takeStep(into: &self.stage.group.records)
+            self.records.takeChanges(into: &self.stage.group.records, at: monotonic)
+            committer.submit(&self.stage.group)
+            self.submittedAt = monotonic
+            return nil
+        }
     }
+
+    /// Releases the pending effects without a commit.
+    private func release() {
+        self.takeHistory()
+        self.output.release(self.stage.group)
+    }
+
+    private func takeHistory() {
+        if self.engine.hasEvents { self.stage.group.history.offset = self.clock.offset }
+        self.engine.takeEvents(into: &self.stage.group.history.events)
+        self.stage.group.history.events += self.engine.takeSubscriptions()
+        self.engine.takeWatched(into: &self.stage.group.watched)
+    }
+
+    /// The error while a commit takes longer than `delayMax`; nil otherwise.
+    private var delay: StoreError? {
+        let milliseconds = self.clock.monotonic - self.submittedAt
+        guard milliseconds >= Self.delayMax, let committer = self.committer,
+            case .busy = committer.status(of: self.stage.group, waitingFor: .nothing)
+        else { return nil }
+        let seconds = milliseconds / 1000
+        return StoreError(message: "A commit has not ended for \(seconds) s; check the disk of the state folder.")
+    }
+
+    // MARK: Failure
 
     /// Handles a failure of the store: refuses everything that is not durable, and restores the durable state.
     private func fail(_ error: StoreError) {
-        guard let (failed, store) = self.commits.takeFailure() else { return }
+        guard let committer = self.committer else { return }
+        var failed = self.output.makeGroup()
+        let store = committer.takeFailure(&failed)
         let workers = WorkersAtFailure(self.dispatcher, self.engine)
         // Release the engine with undurable changes first, because two engines may not fit in memory.
         self.replaceEngine()
         let durableError = StoredGateway.reload(store, into: self.engine, self.pulse)
         self.failure = StoreFailure(error: error, workers: workers, durableError: durableError)
-        self.commits.refuse(failed, error)
-        self.commits.release(self.engine, self.clock.offset)
+        self.refuseEverything(of: failed, .storeFailed(error))
+        self.refuseEverything(of: self.stage.group, .storeFailed(error))
+        self.output.release(failed)
+        self.release()
         self.onFailure(error)
+    }
+
+    private func refuseEverything(of group: StepGroup, _ error: APIError) {
+        for loop in group.effects.loops.indices { self.refuse(&group.effects.loops[loop], error) }
+        self.refuse(&group.effects.webhooks, error)
+        for question in group.history.questions { self.stage.answer(question.request.reply, .refused(error)) }
+        group.history.removeAll()
+        group.watched.removeAll()
+        group.records.removeAll()
+    }
+
+    /// Replaces the effects of a group for one output with refusals, because the group did not become durable.
+    ///
+    /// Each request of the group has one answer among the effects, and is refused once. Wakes, ends of wakes and
+    /// changed conditions are dropped. For its worker, a dropped wake was never launched, and a wake whose end is
+    /// dropped is still in flight.
+    private func refuse(_ effects: inout EffectBatch, _ error: APIError) {
+        let refused = EffectBatch()
+        var pushCount: Int64 = 0
+        effects.handOver { effect in
+            switch effect {
+            case .pushAnswer(let reply):
+                if reply.reason == nil { pushCount += 1 }
+                refused.append(PushReply(reply.address, reply.apnsID, refused: .serviceUnavailable))
+            case .answer(let address, _), .subscribed(let address, _): refused.append(.refused(error), to: address)
+            case .asked(let request): refused.append(.refused(error), to: request.reply)
+            case .wake, .expiring, .expired, .released, .conditions, .drained: break
+            case .draining: refused.append(.draining)
+            }
+        }
+        effects = refused
+        self.records.countRejected(APNSReason.serviceUnavailable.index, nil, by: pushCount)
     }
 
     private func replaceEngine() {
@@ -213,10 +310,12 @@ package final class LocalEngine: EngineShell, GatewayEngine {
     }
 }
 
+// MARK: - Commands
+
 extension LocalEngine: StoredEngine {
     func take(_ request: EngineRequest, _ workspace: Workspace) {
         guard self.failure == nil else { return self.requests.performAfterFailure(request, workspace) }
-        guard request.work.isReadiness, let error = self.commits.delay(at: self.clock.monotonic) else {
+        guard request.work.isReadiness, let error = self.delay else {
             return self.requests.perform(request, workspace)
         }
         // The effects of this step wait for the commit, which may never end.
