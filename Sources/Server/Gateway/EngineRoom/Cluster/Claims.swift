@@ -274,91 +274,84 @@ struct PolicySweep {
     mutating func secondPassed() { self.isPaused = false }
 }
 
-/// The wakes in flight on this gateway's streams, each with its device, the time of its warning and the time of a
-/// check.
+/// The wakes in flight on this gateway's streams, each with its device and the time at which its row is read.
 ///
-/// A check reads if the wake has ended at another gateway. Without it, a lost notification would leave a slot occupied
-/// forever.
+/// A read warns the worker if the deadline is near, and finds out if the wake has ended at another gateway. Otherwise,
+/// a lost notification would leave a slot occupied forever.
 struct HeldWakes {
     private struct Held {
         let device: DeviceToken
-        /// The time at which the gateway checks if the wake has ended.
+        /// The time from which a wake that its row no longer has counts as ended. Until then, the notification may
+        /// still arrive, which also has the reason.
+        let endsAt: Instant
+        /// The time at which the row is read.
         var lookAt: Instant
-        /// The time at which the row is read to find out if the worker needs a warning.
-        var warnAt: Instant = .distantFuture
     }
 
-    /// The time from a deadline to the first check of its wake, and between further checks, in milliseconds.
-    private static let gracePeriod: Int64 = 5000
-    /// The period for which warnings are queued in advance, in milliseconds. It is longer than the second between calls
-    /// of `foresee`.
+    /// The time from a deadline until a notification of the end must have arrived, and between further reads, in
+    /// milliseconds.
+    static let gracePeriod: Int64 = 5000
+    /// The period for which reads are queued in advance, in milliseconds. It is longer than the second between calls of
+    /// `foresee`.
     private static let foresight: Int64 = 2000
 
-    /// The wakes whose workers may need a warning before `foreseen`. Most wakes end long before their warnings and are
-    /// never queued.
-    private var warnings = MomentQueue<WakeID>()
+    /// The wakes whose rows are read before `foreseen`. Most wakes end long before and are never queued.
+    private var looks = MomentQueue<WakeID>()
     private var foreseen = Instant.distantPast
     private var wakes: [WakeID: Held] = [:]
 
     /// Returns the device of a wake that is in flight on a stream here.
     func device(of wake: WakeID) -> DeviceToken? { self.wakes[wake]?.device }
 
+    /// Returns the time from which a wake that its row no longer has counts as ended.
+    func end(of wake: WakeID) -> Instant { self.wakes[wake]?.endsAt ?? .distantPast }
+
     mutating func insert(_ wake: WakeID, of device: DeviceToken, deadline: Instant) {
-        self.wakes[wake] = Held(device: device, lookAt: deadline + Self.gracePeriod)
+        let end = deadline + Self.gracePeriod
+        self.wakes[wake] = Held(device: device, endsAt: end, lookAt: end)
+        self.look(wake, at: end)
     }
 
     mutating func remove(_ wake: WakeID) { self.wakes[wake] = nil }
 
-    /// Sets the time at which the gateway reads the row of a wake, to warn its worker if the deadline is near.
+    /// Sets the time at which the gateway reads the row of a wake.
     mutating func look(_ wake: WakeID, at moment: Instant) {
         guard self.wakes[wake] != nil else { return }
-        self.wakes[wake]?.warnAt = moment
-        if moment < self.foreseen { self.warnings.insert(wake, at: moment.milliseconds) }
+        self.wakes[wake]?.lookAt = moment
+        if moment < self.foreseen { self.looks.insert(wake, at: moment.milliseconds) }
     }
 
     /// Makes every wake due for reading, because new policies change the times of warnings.
     mutating func policyChanged(at now: Instant) {
-        self.warnings = MomentQueue()
+        self.looks = MomentQueue()
         for wake in self.wakes.keys.sorted(by: { ($0.first, $0.second) < ($1.first, $1.second) }) {
-            self.wakes[wake]?.warnAt = now
-            self.warnings.insert(wake, at: now.milliseconds)
+            self.wakes[wake]?.lookAt = now
+            self.looks.insert(wake, at: now.milliseconds)
         }
     }
 
-    /// The next time at which a worker may need a warning.
-    var nextWarning: Instant? { self.warnings.first.map { Instant(milliseconds: $0.moment) } }
+    /// The next time at which a row is read.
+    var nextLook: Instant? { self.looks.first.map { Instant(milliseconds: $0.moment) } }
 
-    /// Removes and returns wakes whose workers may need a warning. Other gateways may have moved their deadlines.
-    mutating func expiring(at now: Instant, countMax: Int) -> [WakeID] {
-        var expiring: [WakeID] = []
-        while expiring.count < countMax, let entry = self.warnings.popDue(now.milliseconds) {
-            guard self.wakes[entry.value]?.warnAt.milliseconds == entry.moment else { continue }
-            self.wakes[entry.value]?.warnAt = .distantFuture
-            expiring.append(entry.value)
+    /// Removes and returns wakes whose rows must be read. Other gateways may have moved their deadlines.
+    mutating func due(at now: Instant, countMax: Int) -> [WakeID] {
+        var due: [WakeID] = []
+        while due.count < countMax, let entry = self.looks.popDue(now.milliseconds) {
+            guard self.wakes[entry.value]?.lookAt.milliseconds == entry.moment else { continue }
+            self.wakes[entry.value]?.lookAt = .distantFuture
+            due.append(entry.value)
         }
-        return expiring
+        return due
     }
 
-    /// Queues the warnings of the next seconds. Called every second.
+    /// Queues the reads of the next seconds. Called every second.
     mutating func foresee(from now: Instant) {
         let (before, foreseen) = (self.foreseen, now + Self.foresight)
         guard foreseen > before else { return }
         self.foreseen = foreseen
-        for (wake, held) in self.wakes where held.warnAt >= before && held.warnAt < foreseen {
-            self.warnings.insert(wake, at: held.warnAt.milliseconds)
+        for (wake, held) in self.wakes where held.lookAt >= before && held.lookAt < foreseen {
+            self.looks.insert(wake, at: held.lookAt.milliseconds)
         }
-    }
-
-    /// Returns wakes that should have ended. Each is returned again after `gracePeriod` at the earliest.
-    mutating func overdue(at now: Instant, countMax: Int) -> [WakeID] {
-        var overdue: [WakeID] = []
-        for (wake, held) in self.wakes where held.lookAt <= now {
-            overdue.append(wake)
-            if overdue.count == countMax { break }
-        }
-        for wake in overdue { self.wakes[wake]?.lookAt = now + Self.gracePeriod }
-        // The order must be the same in every process.
-        return overdue.sorted { ($0.first, $0.second) < ($1.first, $1.second) }
     }
 }
 

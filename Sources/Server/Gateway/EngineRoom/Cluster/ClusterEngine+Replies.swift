@@ -81,7 +81,6 @@ extension ClusterEngine {
         self.claims = Claims()
         self.due = DueDriver()
         self.losses = []
-        self.overdueWakes = []
         self.records.rejections = self.records.rejections.since(self.rejectionsStored)
         self.rejectionsStored = Rejections()
     }
@@ -336,8 +335,8 @@ extension ClusterEngine {
     private func ended(_ transaction: ClusterTransaction, at moment: Instant?) {
         let step = transaction.step
         switch transaction.purpose {
-        case .commands, .heldWakes, .refusals, .counts, .devices, .list: break
-        case .warnings(let wakes):
+        case .commands, .refusals, .counts, .devices, .list: break
+        case .heldWakes(let wakes):
             guard moment == nil else { break }
             for wake in wakes { self.held.look(wake, at: self.clock.now + 1000) }
         case .conditions(let changed):

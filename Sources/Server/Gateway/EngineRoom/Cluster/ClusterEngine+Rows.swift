@@ -114,12 +114,7 @@ extension ClusterEngine {
         case .sweep(.read):
             transaction.step.found = loaded.devices.map(\.token)
             return
-        case .heldWakes(let wakes):
-            for wake in wakes where self.engine.launchedWake(wake) == nil {
-                transaction.step.endedSince.append((wake, nil))
-            }
-            return
-        case .warnings(let wakes): return self.warn(wakes, transaction)
+        case .heldWakes(let wakes): return self.look(at: wakes, transaction)
         }
         if !loaded.heldWakes.isEmpty {
             // The wakes of dead gateways are lost, even past their deadlines.
@@ -129,17 +124,25 @@ extension ClusterEngine {
         _ = self.dispatcher.advance(to: loaded.now, devicesMax: self.engine.takenCount + 1)
     }
 
-    /// Warns the workers of wakes whose deadlines are near. Schedules another read if a deadline has moved.
-    private func warn(_ wakes: [WakeID], _ transaction: ClusterTransaction) {
+    /// Warns the workers of wakes whose deadlines are near, and records the wakes that have ended. Schedules the next
+    /// read of each other wake.
+    private func look(at wakes: [WakeID], _ transaction: ClusterTransaction) {
+        let now = self.engine.now
         for wake in wakes {
-            // Skip a wake that has ended. It is checked after its deadline.
-            guard let warning = self.engine.warning(ofWake: wake) else { continue }
-            if warning.at <= self.engine.now, warning.deadline > self.engine.now {
-                self.dispatcher.warn(wake, deadline: warning.deadline)
+            let end = self.held.end(of: wake)
+            var next = max(end, now + HeldWakes.gracePeriod)
+            if self.engine.launchedWake(wake) == nil {
+                guard end > now else {
+                    transaction.step.endedSince.append((wake, nil))
+                    continue
+                }
+                next = end
+            } else if let warning = self.engine.warning(ofWake: wake), warning.deadline > now {
+                if warning.at <= now { self.dispatcher.warn(wake, deadline: warning.deadline) }
+                // Another gateway may extend the wake, so read its row again at the deadline known now.
+                next = warning.at > now ? warning.at : warning.deadline
             }
-            // Another gateway may extend the wake, so read its row again at the deadline known now.
-            let next = warning.at > self.engine.now ? warning.at : warning.deadline
-            if next > self.engine.now { transaction.step.looks.append((wake, next)) }
+            transaction.step.looks.append((wake, next))
         }
     }
 

@@ -4,8 +4,8 @@ import Wire
 
 /// The methods that begin transactions.
 extension ClusterEngine {
-    /// The maximum number of open reads of wakes whose deadlines are near.
-    private static let warningReadsMax = 4
+    /// The maximum number of open reads of wakes on streams here.
+    private static let heldWakeReadsMax = 4
 
     /// Begins as many transactions as allowed. If few are allowed, commands and other work alternate.
     func beginTransactions() {
@@ -24,11 +24,7 @@ extension ClusterEngine {
 
     /// Begins reads, which do not count as transactions.
     private func beginReads() {
-        if !self.overdueWakes.isEmpty {
-            self.begin(.heldWakes(self.overdueWakes), reading: ReadPlan(wakes: self.overdueWakes))
-            self.overdueWakes = []
-        }
-        self.beginWarnings()
+        self.beginHeldWakes()
         self.beginConditions()
         self.beginDeviceQuestions()
         self.beginListing()
@@ -39,19 +35,17 @@ extension ClusterEngine {
         }
     }
 
-    /// Reads the rows of wakes whose workers may need a warning. Each read has a limited number of rows, because after
-    /// a reload all wakes on streams here must be read.
-    private func beginWarnings() {
-        guard let moment = self.held.nextWarning, moment <= self.clock.now else { return }
-        guard self.mayReadWarnings else { return }
-        let expiring = self.held.expiring(at: self.clock.now, countMax: Claims.countMax)
-        guard !expiring.isEmpty else { return }
-        self.begin(.warnings(expiring), reading: ReadPlan(wakes: expiring))
+    /// Reads the rows of wakes on streams here that are due for it. Each read has a limited number of rows, because
+    /// after a reload all wakes must be read.
+    private func beginHeldWakes() {
+        guard let moment = self.held.nextLook, moment <= self.clock.now, self.mayReadHeldWakes else { return }
+        let wakes = self.held.due(at: self.clock.now, countMax: Claims.countMax)
+        if !wakes.isEmpty { self.begin(.heldWakes(wakes), reading: ReadPlan(wakes: wakes)) }
     }
 
-    /// True if another read of wakes for warnings may begin. Each reply wakes the engine.
-    var mayReadWarnings: Bool {
-        self.open.values.count { if case .warnings = $0.purpose { true } else { false } } < Self.warningReadsMax
+    /// True if another read of wakes on streams here may begin. Each reply wakes the engine.
+    var mayReadHeldWakes: Bool {
+        self.open.values.count { if case .heldWakes = $0.purpose { true } else { false } } < Self.heldWakeReadsMax
     }
 
     /// Begins a transaction for commands. Commands of locked rows alternate with all others, so that neither kind

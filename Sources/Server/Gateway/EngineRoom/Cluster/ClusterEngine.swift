@@ -84,7 +84,6 @@ package final class ClusterEngine: EngineShell, GatewayEngine {
     var losses: [(work: QueuedCommand.Work, row: RequestedRow)] = []
     /// The devices whose conditions other gateways changed, of which streams here must be notified.
     var conditionsChanged = ChangedDevices()
-    var overdueWakes: [WakeID] = []
     /// The pushes refused by loops that are not counted yet.
     var rejected: [RejectedPush] = []
     var areRefusalsDue = false
@@ -271,7 +270,6 @@ extension ClusterEngine {
         self.sweep.secondPassed()
         self.areRefusalsDue = self.areRefusalsDue || self.hasUnwritten
         self.held.foresee(from: self.clock.now)
-        self.overdueWakes = self.held.overdue(at: self.clock.now, countMax: Claims.countMax)
         for (name, content) in self.unstoredValues { self.storeValue(name, content) }
         let losses = self.losses
         self.losses = []
@@ -360,7 +358,7 @@ extension ClusterEngine {
         if hasRoom, self.members.mayExpireWakes, let moment = self.due.next {
             next = min(next, moment.milliseconds - now)
         }
-        if self.isAttached, self.mayReadWarnings, let moment = self.held.nextWarning {
+        if self.isAttached, self.mayReadHeldWakes, let moment = self.held.nextLook {
             next = min(next, moment.milliseconds - now)
         }
         if !self.isSampleAsked { next = min(next, self.sampler.nextAt - now) }

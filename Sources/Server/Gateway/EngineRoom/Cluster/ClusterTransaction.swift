@@ -15,10 +15,9 @@ final class ClusterTransaction {
         case retirement(GatewayNumber)
         /// Notifies streams of changed conditions, including changes at other gateways.
         case conditions(changedElsewhere: [DeviceToken])
-        /// Checks if wakes on this gateway's streams have ended at other gateways.
+        /// Warns the workers of wakes on this gateway's streams whose deadlines are near, and finds out if wakes have
+        /// ended at other gateways.
         case heldWakes([WakeID])
-        /// Warns the workers of wakes whose deadlines are near, unless the deadlines have moved.
-        case warnings([WakeID])
         /// Stores the counts of refused pushes.
         case refusals
         /// Reads the next devices to which new policies must be applied, or applies them.
@@ -57,7 +56,7 @@ final class ClusterTransaction {
         var streams = StreamChanges()
         /// The wakes delivered to streams here, with their devices and deadlines.
         var launched: [(wake: WakeID, device: DeviceToken, deadline: Instant)] = []
-        /// The times at which rows of wakes must be read again, to warn their workers of near deadlines.
+        /// The times at which rows of wakes on streams here must be read again.
         var looks: [(wake: WakeID, at: Instant)] = []
         var ended: [WakeID] = []
         /// The topics of wakes that have ended.
@@ -124,7 +123,7 @@ final class ClusterTransaction {
         guard self.conflicts + 1 < Self.triesMax else { return false }
         switch self.purpose {
         case .commands, .retirement, .conditions, .refusals, .sweep: return true
-        case .due, .claim, .heldWakes, .warnings, .counts, .devices, .list: return false
+        case .due, .claim, .heldWakes, .counts, .devices, .list: return false
         }
     }
 
