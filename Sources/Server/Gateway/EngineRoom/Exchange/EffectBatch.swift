@@ -207,14 +207,40 @@ extension PerOutput: Sendable where Element: Sendable {}
 
 /// A wake in the bytes of a batch, valid only while it is being delivered.
 ///
-/// A `Head` is followed by the topic and by the launch: a `StagedPush` or a `StagedTask`.
+/// A `Head` is followed by texts, each after its size: the topic, the bytes of a `PushTrace`, and those of the push or
+/// the task.
 package struct StagedWake {
     private struct Head: BitwiseCopyable {
         let id: WakeID
         let kind: LaunchKind
         let device: DeviceToken
         let terms: Wake.Terms
-        let topicCount: UInt32
+        /// Nil for a wake without a push.
+        var apnsID: APNsID?
+        /// The number of finished transfers of a session.
+        var transfers: UInt32 = 0
+        var resumption = Resumption.none
+    }
+
+    /// The progress from which a task resumes.
+    private enum Resumption: BitwiseCopyable {
+        /// This is the first launch.
+        case none
+        case noProgress
+        case progress(completed: UInt64, total: UInt64)
+    }
+
+    /// The texts after a head.
+    private struct Texts {
+        let bytes: ByteView
+        var offset = MemoryLayout<Head>.size
+
+        mutating func next() -> ByteView {
+            let count = Int(self.bytes.load(UInt32.self, at: self.offset))
+            let start = self.offset + MemoryLayout<UInt32>.size
+            self.offset = start + count
+            return self.bytes.slice(start, count: count)
+        }
     }
 
     private let bytes: ByteView
@@ -225,18 +251,33 @@ package struct StagedWake {
 
     /// Appends a wake in the format that `init` reads.
     static func append(_ wake: borrowing LaunchedWake, _ offset: WallOffset, to buffer: inout ByteBuffer) {
-        let head = Head(
-            id: wake.id,
-            kind: wake.kind,
-            device: wake.token,
-            terms: Self.terms(wake, offset),
-            topicCount: UInt32(wake.topic.utf8.count)
-        )
-        buffer.append(memoryOf: head)
-        buffer.append(wake.topic)
+        var head = Head(id: wake.id, kind: wake.kind, device: wake.token, terms: Self.terms(wake, offset))
         switch wake.cause {
-        case .push(_, let content): StagedPush.append(content, to: &buffer)
-        case .task(let launched): StagedTask.append(launched, to: &buffer)
+        case .push(_, let content):
+            head.apnsID = content?.apnsID
+            buffer.append(memoryOf: head)
+            buffer.append(sized: wake.topic)
+            buffer.append(sized: content?.trace ?? ByteView())
+            buffer.append(sized: content?.collapseID ?? ByteView())
+            buffer.append(sized: content?.payload ?? ByteView())
+        case .task(let launched):
+            head.transfers = UInt32(clamping: launched.task.transfers)
+            var last: TaskProgress?
+            switch launched.resumedFrom {
+            case nil: break
+            case .noProgress?: head.resumption = .noProgress
+            case .progress(let progress)?:
+                head.resumption = .progress(completed: progress.completed, total: progress.total)
+                last = progress
+            }
+            buffer.append(memoryOf: head)
+            buffer.append(sized: wake.topic)
+            launched.details.trace.withByteView { buffer.append(sized: $0) }
+            buffer.append(sized: launched.name)
+            buffer.append(sized: launched.details.title ?? "")
+            buffer.append(sized: launched.details.subtitle ?? "")
+            buffer.append(sized: last?.title ?? "")
+            buffer.append(sized: last?.subtitle ?? "")
         }
     }
 
@@ -266,20 +307,54 @@ package struct StagedWake {
     /// The wake. Its views refer to the bytes of the batch.
     package var wake: Wake {
         let head = self.bytes.load(Head.self, at: 0)
-        let topicStart = MemoryLayout<Head>.size
-        let topic = self.bytes.slice(topicStart, count: Int(head.topicCount))
-        let rest = self.bytes.dropFirst(topicStart + Int(head.topicCount))
-        let isPush = head.kind == .push
+        var texts = Texts(bytes: self.bytes)
+        let topic = texts.next()
+        let trace = PushTrace(texts.next()).map { WakeTrace($0) } ?? WakeTrace()
+        var (push, work): (Wake.Push?, Wake.Work?)
+        if head.kind != .push {
+            work = Self.work(head, &texts)
+        } else if let apnsID = head.apnsID {
+            let (collapseID, payload) = (texts.next(), texts.next())
+            push = Wake.Push(apnsID: apnsID, collapseID: collapseID, payload: payload, trace: trace)
+        }
         return Wake(
             head.id,
             kind: WakeKind(head.kind),
             device: head.device,
             topic: topic,
             terms: head.terms,
-            push: isPush ? StagedPush.push(in: rest) : nil,
-            work: isPush ? nil : StagedTask.work(in: rest),
-            trace: isPush ? WakeTrace() : StagedTask.trace(in: rest)
+            push: push,
+            work: work,
+            trace: trace
         )
+    }
+
+    private static func work(_ head: Head, _ texts: inout Texts) -> Wake.Work {
+        let name = texts.next()
+        guard head.kind != .urlSession else { return .session(name, count: head.transfers) }
+        let (title, subtitle) = (texts.next(), texts.next())
+        let resumption: Wake.Resumption? =
+            switch head.resumption {
+            case .none: nil
+            case .noProgress: .noProgress
+            case .progress(let completed, let total):
+                .progress(completed: completed, total: total, title: texts.next(), subtitle: texts.next())
+            }
+        return .task(name, title: title, subtitle: subtitle, resumption: resumption)
+    }
+}
+
+extension ByteBuffer {
+    /// Appends a text after its size.
+    fileprivate mutating func append(sized bytes: ByteView) {
+        self.append(memoryOf: UInt32(bytes.count))
+        self.append(bytes)
+    }
+
+    /// Appends a text after its size.
+    fileprivate mutating func append(sized text: String) {
+        self.append(memoryOf: UInt32(text.utf8.count))
+        self.append(text)
     }
 }
 
@@ -296,48 +371,6 @@ extension WakeKind {
     }
 }
 
-/// The push of a wake in the bytes of a batch. A `Head` is followed by the collapse id, the payload and the bytes of a
-/// `PushTrace`.
-enum StagedPush {
-    private struct Head: BitwiseCopyable {
-        /// Nil for a wake without a push.
-        let apnsID: APNsID?
-        let collapseIDCount: UInt32
-        let payloadCount: UInt32
-        let traceCount: UInt32
-    }
-
-    /// - `content`: nil for a wake without a push.
-    static func append(_ content: PushContent?, to buffer: inout ByteBuffer) {
-        let (collapseID, payload) = (content?.collapseID ?? ByteView(), content?.payload ?? ByteView())
-        let trace = content?.trace ?? ByteView()
-        let head = Head(
-            apnsID: content?.apnsID,
-            collapseIDCount: UInt32(collapseID.count),
-            payloadCount: UInt32(payload.count),
-            traceCount: UInt32(trace.count)
-        )
-        buffer.append(memoryOf: head)
-        buffer.append(collapseID)
-        buffer.append(payload)
-        buffer.append(trace)
-    }
-
-    /// Returns the push, whose views refer to `bytes`; nil for a wake without a push.
-    static func push(in bytes: ByteView) -> Wake.Push? {
-        let head = bytes.load(Head.self, at: 0)
-        guard let apnsID = head.apnsID else { return nil }
-        var offset = MemoryLayout<Head>.size
-        func next(_ count: UInt32) -> ByteView {
-            defer { offset += Int(count) }
-            return bytes.slice(offset, count: Int(count))
-        }
-        let (collapseID, payload) = (next(head.collapseIDCount), next(head.payloadCount))
-        let trace = PushTrace(next(head.traceCount)).map { WakeTrace($0) } ?? WakeTrace()
-        return Wake.Push(apnsID: apnsID, collapseID: collapseID, payload: payload, trace: trace)
-    }
-}
-
 extension WakeTrace {
     /// Converts the bytes of a push's trace.
     init(_ trace: PushTrace) {
@@ -347,91 +380,5 @@ extension WakeTrace {
             links: (0..<trace.linkCount).map { trace.link($0) },
             linksDropped: trace.linksDropped
         )
-    }
-}
-
-/// The task or session of a wake in the bytes of a batch. A `Head` is followed by the bytes of the request's
-/// `PushTrace`, and by its name, title and subtitle. The title and subtitle of the last progress come last.
-enum StagedTask {
-    private struct Head: BitwiseCopyable {
-        /// The progress from which the task resumes.
-        enum Resumption: BitwiseCopyable {
-            /// This is the first launch.
-            case none
-            case noProgress
-            case progress(completed: UInt64, total: UInt64)
-        }
-
-        /// The number of finished transfers for a session; nil for a task.
-        let transfers: UInt32?
-        let resumption: Resumption
-        let traceCount: UInt16
-        let nameCount: UInt16
-        let titleCount: UInt16
-        let subtitleCount: UInt16
-        let lastTitleCount: UInt16
-        let lastSubtitleCount: UInt16
-    }
-
-    static func append(_ launched: LaunchedTask, to buffer: inout ByteBuffer) {
-        let task = launched.task
-        let last = launched.resumedFrom?.progress
-        let texts = [launched.name, launched.details.title, launched.details.subtitle, last?.title, last?.subtitle]
-        let counts = texts.map { UInt16(clamping: $0?.utf8.count ?? 0) }
-        let head = Head(
-            transfers: task.kind == .urlSession ? UInt32(clamping: task.transfers) : nil,
-            resumption: Self.resumption(launched),
-            traceCount: UInt16(clamping: launched.details.trace.count),
-            nameCount: counts[0],
-            titleCount: counts[1],
-            subtitleCount: counts[2],
-            lastTitleCount: counts[3],
-            lastSubtitleCount: counts[4]
-        )
-        buffer.append(memoryOf: head)
-        buffer.append(launched.details.trace)
-        for case let text? in texts { buffer.append(text) }
-    }
-
-    /// Returns the trace, whose views refer to `bytes`.
-    static func trace(in bytes: ByteView) -> WakeTrace {
-        let count = Int(bytes.load(Head.self, at: 0).traceCount)
-        return PushTrace(bytes.slice(MemoryLayout<Head>.size, count: count)).map { WakeTrace($0) } ?? WakeTrace()
-    }
-
-    /// Returns the task or session, whose views refer to `bytes`.
-    static func work(in bytes: ByteView) -> Wake.Work {
-        let head = bytes.load(Head.self, at: 0)
-        var offset = MemoryLayout<Head>.size + Int(head.traceCount)
-        func next(_ count: UInt16) -> ByteView {
-            defer { offset += Int(count) }
-            return bytes.slice(offset, count: Int(count))
-        }
-        let name = next(head.nameCount)
-        if let transfers = head.transfers { return .session(name, count: transfers) }
-        let (title, subtitle) = (next(head.titleCount), next(head.subtitleCount))
-        let (lastTitle, lastSubtitle) = (next(head.lastTitleCount), next(head.lastSubtitleCount))
-        let resumption: Wake.Resumption? =
-            switch head.resumption {
-            case .none: nil
-            case .noProgress: .noProgress
-            case .progress(let completed, let total):
-                .progress(completed: completed, total: total, title: lastTitle, subtitle: lastSubtitle)
-            }
-        return .task(name, title: title, subtitle: subtitle, resumption: resumption)
-    }
-
-    private static func resumption(_ launched: LaunchedTask) -> Head.Resumption {
-        switch launched.resumedFrom {
-        case nil: .none
-        case .noProgress?: .noProgress
-        case .progress(let last)?: .progress(completed: last.completed, total: last.total)
-        }
-    }
-}
-
-extension TaskResumption {
-    fileprivate var progress: TaskProgress? {
-        if case .progress(let progress) = self { progress } else { nil }
     }
 }
