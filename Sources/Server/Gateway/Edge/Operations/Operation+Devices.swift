@@ -59,7 +59,11 @@ extension EngineWork {
             case .refused(let refusal):
                 if let limit = refusal.limit { scope.room.limits.met(limit) }
                 throw .full
-            case .device, .newDevice: return .outcome(.registered(token, topic: topic))
+            case .device, .newDevice:
+                return .object(status: 201) { writer in
+                    writer.hex("token") { token.writeHex(to: &$0) }
+                    topic.withByteView { writer.member("topic", $0) }
+                }
             }
         }
     }

@@ -299,7 +299,6 @@ extension HistoryQuestion.Subject {
     /// Writes a device's state and its latest history.
     package static func explanation(_ explanation: Explanation, for caller: Caller) -> Self {
         Self { reading, writer in
-            writer.beginObject()
             explanation.writeMembers(to: &writer)
             writer.beginArray("recent")
             let (token, topic) = (explanation.device.token, explanation.device.topic)
@@ -312,7 +311,6 @@ extension HistoryQuestion.Subject {
                 entry.write(to: &writer, reading.offset, reading.policies)
             }
             writer.endArray()
-            writer.endObject()
         }
     }
 
@@ -325,11 +323,9 @@ extension HistoryQuestion.Subject {
                 examinedMax: PushList.examinedMax,
                 where: { $0.kind.task == nil }
             )
-            writer.beginObject()
             writer.hex("token") { device.writeHex(to: &$0) }
             writer.key("pushes")
             PushList(recent: events.visible(to: caller) { $0 }).write(to: &writer, reading.offset)
-            writer.endObject()
         }
     }
 
@@ -357,10 +353,8 @@ extension HistoryQuestion.Subject {
                 examinedMax: EventSelection.examinedMax,
                 where: { selection.contains($0) }
             )
-            writer.beginObject()
             writer.hex("token") { device.writeHex(to: &$0) }
             page.writeMembers(to: &writer, reading.offset, reading.policies)
-            writer.endObject()
         }
     }
 }

@@ -93,7 +93,7 @@ extension EngineWork {
                     offset: offset
                 )
                 if answer.wake == nil { submitted.hint = scope.hint(task, device) }
-                return .outcome(.submitted(submitted))
+                return .object(status: 201) { submitted.writeMembers(to: &$0) }
             } catch {
                 throw scope.refusal(error, of: request.identifier, device)
             }
@@ -133,7 +133,7 @@ extension EngineWork {
     package static func listTasks(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(reading: device) { scope, device throws(APIError) in
             let snapshot = scope.workspace.snapshot(try scope.registered(device))
-            return .outcome(.json { TaskList(device: snapshot, offset: scope.workspace.offset).write(to: &$0) })
+            return .json { TaskList(device: snapshot, offset: scope.workspace.offset).write(to: &$0) }
         }
     }
 
@@ -154,13 +154,8 @@ extension EngineWork {
     package static func resources(topic: [UInt8]) -> EngineWork {
         EngineWork { scope in
             let topic = topic.withByteView { scope.engine.findTopic($0) }
-            return .json { writer in
-                writer.beginObject()
-                writer.beginArray("resources")
-                for resource in topic.map({ scope.dispatcher.resources($0) }) ?? [] { writer.string(resource) }
-                writer.endArray()
-                writer.endObject()
-            }
+            let resources = topic.map { scope.dispatcher.resources($0) } ?? []
+            return .object { $0.array("resources", resources) { $0.string($1) } }
         }
     }
 

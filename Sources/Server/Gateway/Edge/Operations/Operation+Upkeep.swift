@@ -43,6 +43,6 @@ extension EngineWork {
     package static let readiness = EngineWork(isReadiness: true) { scope throws(APIError) in
         if let failure = scope.workspace.failure { throw failure.refusal(failure.error) }
         guard !scope.room.isDraining else { throw .shutdown }
-        return .outcome(.ready)
+        return .object { $0.member("ready", true) }
     }
 }

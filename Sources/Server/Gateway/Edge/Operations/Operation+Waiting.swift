@@ -30,7 +30,10 @@ extension EngineWork {
         EngineWork(.pause(topic: name, isPaused)) { scope throws(APIError) in
             let topic = try scope.topic(name)
             scope.dispatcher.setPaused(topic, isPaused)
-            return .outcome(.paused(topic: scope.engine.topicName(topic), isPaused))
+            return .object { writer in
+                writer.member("topic", scope.engine.topicName(topic))
+                writer.member("paused", isPaused)
+            }
         }
     }
 
@@ -39,8 +42,7 @@ extension EngineWork {
         EngineWork(reading: device) { scope, device throws(APIError) in
             guard let (push, content) = scope.engine.pendingPush(device.index) else { throw .nothingPending }
             let offset = scope.workspace.offset
-            return .json { writer in
-                writer.beginObject()
+            return .object { writer in
                 writer.hex("apnsID") { content.apnsID.write(to: &$0) }
                 writer.member("priority", push.priority.rawValue)
                 writer.member("receivedAt", push.receivedAt, offset)
@@ -48,7 +50,6 @@ extension EngineWork {
                 writer.member("collapseID", content.collapseID.isEmpty ? nil : content.collapseID) { $0.string($1) }
                 writer.key("payload")
                 writer.raw(content.payload)
-                writer.endObject()
             }
         }
     }
@@ -56,7 +57,8 @@ extension EngineWork {
     /// Drops a device's pending push, if there is one.
     package static func cancelPending(_ device: Named<DeviceToken>) -> EngineWork {
         EngineWork(changing: device) { scope, device in
-            .outcome(.dropped(scope.dispatcher.cancelPending(device.index) ? 1 : 0))
+            let count = scope.dispatcher.cancelPending(device.index) ? 1 : 0
+            return .object { $0.member("dropped", count) }
         }
     }
 }

@@ -2,33 +2,17 @@ package import Engine
 package import Policy
 package import Wire
 
-/// The outcome of a request, as a value that is later turned into a status and a body.
+/// The outcome of a request.
 ///
-/// Pushes have a `PushReply` instead.
+/// Frequent and large answers are values, which the output turns into JSON. Pushes have a `PushReply` instead.
 package enum Outcome: Sendable {
     /// The request was performed; the answer has no body.
     case done
-    /// The request was accepted, and the caller need not wait for its effect.
-    case accepted
-    /// The gateway accepts requests.
-    case ready
     /// The deadline of a wake or continued task, in milliseconds since 1970. It is `timeLeft` milliseconds away.
     case extended(WakeID, deadline: Int64, timeLeft: Int64)
-    /// The device is registered for a topic.
-    indirect case registered(DeviceToken, topic: [UInt8])
     /// The current conditions of the device.
     indirect case conditions(Conditions)
     indirect case statistics(Statistics)
-    /// The new state of a topic; true if it is paused.
-    indirect case paused(topic: String, Bool)
-    /// The reply to an operator's push, as a provider would receive it.
-    indirect case pushed(PushReply)
-    /// The number of pending pushes that were dropped.
-    case dropped(Int)
-    /// A request for a background task was accepted.
-    indirect case submitted(SubmittedTask)
-    /// A backup was written.
-    indirect case backedUp(name: String, path: String)
     /// A finished document.
     case document(Document)
     indirect case refused(APIError)
@@ -52,8 +36,12 @@ package enum Outcome: Sendable {
         }
 
         let kind: Kind
+        var status = 200
         let bytes: [UInt8]
     }
+
+    /// The request was accepted, and the caller need not wait for its effect.
+    static let accepted = object(status: 202) { $0.member("accepted", true) }
 
     /// Returns the outcome that consists of the JSON that `write` appends.
     package static func json<Fault>(_ write: (inout JSONWriter) throws(Fault) -> Void) throws(Fault) -> Outcome {
@@ -62,13 +50,17 @@ package enum Outcome: Sendable {
         return .document(Document(kind: .json, bytes: writer.buffer.view.array))
     }
 
+    /// Returns the outcome that consists of a JSON object. `write` appends its members.
+    static func object(status: Int = 200, _ write: (inout JSONWriter) -> Void) -> Outcome {
+        .document(Document(kind: .json, status: status, bytes: JSONWriter.object(write)))
+    }
+
     /// The HTTP status.
     package var status: Int {
         switch self {
         case .done: 204
-        case .accepted: 202
-        case .ready, .extended, .conditions, .statistics, .paused, .pushed, .dropped, .document: 200
-        case .registered, .submitted, .backedUp: 201
+        case .extended, .conditions, .statistics: 200
+        case .document(let document): document.status
         case .refused(let error): error.status
         }
     }
@@ -87,38 +79,16 @@ package enum Outcome: Sendable {
     package func write(to writer: inout JSONWriter) {
         switch self {
         case .done: break
-        case .conditions(let conditions): conditions.write(to: &writer)
-        case .statistics(let statistics): statistics.write(to: &writer)
-        case .pushed(let answer): answer.write(to: &writer)
-        case .submitted(let task): task.write(to: &writer)
-        case .document(let document): document.bytes.withByteView { writer.raw($0) }
-        case .refused(let error): error.write(to: &writer)
-        case .accepted, .ready, .extended, .registered, .paused, .dropped, .backedUp:
-            writer.beginObject()
-            self.writeMembers(to: &writer)
-            writer.endObject()
-        }
-    }
-
-    private func writeMembers(to writer: inout JSONWriter) {
-        switch self {
-        case .accepted: writer.member("accepted", true)
-        case .ready: writer.member("ready", true)
         case .extended(let wake, let deadline, let timeLeft):
+            writer.beginObject()
             writer.hex("wake") { wake.write(to: &$0) }
             writer.member("deadline", deadline)
             writer.member("timeLeft", timeLeft)
-        case .registered(let token, let topic):
-            writer.hex("token") { token.writeHex(to: &$0) }
-            topic.withByteView { writer.member("topic", $0) }
-        case .paused(let topic, let isPaused):
-            writer.member("topic", topic)
-            writer.member("paused", isPaused)
-        case .dropped(let count): writer.member("dropped", count)
-        case .backedUp(let name, let path):
-            writer.member("name", name)
-            writer.member("path", path)
-        case .done, .conditions, .statistics, .pushed, .submitted, .document, .refused: break
+            writer.endObject()
+        case .conditions(let conditions): conditions.write(to: &writer)
+        case .statistics(let statistics): statistics.write(to: &writer)
+        case .document(let document): document.bytes.withByteView { writer.raw($0) }
+        case .refused(let error): error.write(to: &writer)
         }
     }
 }
@@ -150,9 +120,9 @@ package struct PushReply: BitwiseCopyable, Sendable {
 }
 
 extension PushReply {
-    /// Appends the status, the apns-id, the disposition or the reason of a refusal, and any warnings.
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    /// Appends the status, the apns-id, the disposition or the reason of a refusal, and any warnings to the open
+    /// object.
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("status", self.reason?.status ?? 200)
         writer.hex("apnsID") { self.apnsID.write(to: &$0) }
         writer.member("reason", ifPresent: self.reason?.rawValue)
@@ -160,7 +130,6 @@ extension PushReply {
         if let seconds = self.eligibleAt { writer.member("eligibleAt", seconds * 1000) }
         writer.member("held", ifPresent: self.held?.name)
         if !self.warnings.isEmpty { writer.array("warnings", self.warnings.texts) { $0.string($1) } }
-        writer.endObject()
     }
 }
 

@@ -123,14 +123,13 @@ package struct SubmittedTask: Hashable, Sendable {
     /// A sentence with advice for the caller; nil if there is none.
     var hint: String?
 
-    func write(to writer: inout JSONWriter) {
-        writer.beginObject()
+    /// Appends all members to the open object.
+    func writeMembers(to writer: inout JSONWriter) {
         writer.member("identifier", self.identifier)
         writer.member("kind", self.kind.rawValue)
         writer.member("disposition", self.answer.disposition.rawValue)
         writer.member("eligibleAt", self.answer.eligibleAt, self.offset)
         writer.member("held", self.answer.held?.name)
         writer.member("hint", ifPresent: hint)
-        writer.endObject()
     }
 }

@@ -136,6 +136,11 @@ package enum EngineReply {
 
     /// Returns an answer with the JSON that `write` appends.
     static func json(_ write: (inout JSONWriter) -> Void) -> EngineReply { .outcome(.json(write)) }
+
+    /// Returns an answer with a JSON object, whose members `write` appends.
+    static func object(status: Int = 200, _ write: (inout JSONWriter) -> Void) -> EngineReply {
+        .outcome(.object(status: status, write))
+    }
 }
 
 /// The rows that work needs from a shared store.
@@ -327,13 +332,7 @@ package struct LongList {
         write: @escaping (Workspace, inout JSONWriter) -> Void
     ) {
         self.search = search
-        self.finish = { workspace in
-            .json { writer in
-                writer.beginObject()
-                write(workspace, &writer)
-                writer.endObject()
-            }
-        }
+        self.finish = { workspace in .object { write(workspace, &$0) } }
     }
 
     /// - `ask`: returns the question to the history about the devices that were found.

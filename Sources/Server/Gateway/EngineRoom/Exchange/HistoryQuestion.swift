@@ -16,11 +16,9 @@ package struct HistoryQuestion {
 
         let find: (HistoryReading) throws(APIError) -> Found
 
-        /// Creates a request whose answer is JSON.
-        package init(_ write: @escaping (HistoryReading, inout JSONWriter) throws(APIError) -> Void) {
-            self.find = { reading throws(APIError) in
-                .outcome(try .json { writer throws(APIError) in try write(reading, &writer) })
-            }
+        /// Creates a request whose answer is a JSON object. `write` appends its members.
+        package init(_ write: @escaping (HistoryReading, inout JSONWriter) -> Void) {
+            self.find = { reading in .outcome(.object { write(reading, &$0) }) }
         }
 
         init(find: @escaping (HistoryReading) throws(APIError) -> Found) {

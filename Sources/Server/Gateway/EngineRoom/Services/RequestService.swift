@@ -54,7 +54,8 @@ package final class RequestService {
             _ = topic.withByteView { workspace.dispatcher.subscribed(request.reply, topic: $0, subscription) }
         case .list(let list): self.lists.append((list, request))
         case .push(let push, let token, let topic):
-            self.stage.answer(request.reply, .pushed(self.pushes.take(push, to: token, of: topic, workspace)))
+            let reply = self.pushes.take(push, to: token, of: topic, workspace)
+            self.stage.answer(request.reply, .object { reply.writeMembers(to: &$0) })
         }
     }
 

@@ -45,7 +45,11 @@ package final class BackupService: Sendable {
         self.queue.async {
             let outcome: Outcome
             do throws(APIError) {
-                outcome = .backedUp(name: name, path: try self.make(name))
+                let path = try self.make(name)
+                outcome = .object(status: 201) { writer in
+                    writer.member("name", name)
+                    writer.member("path", path)
+                }
             } catch {
                 outcome = .refused(error)
             }
