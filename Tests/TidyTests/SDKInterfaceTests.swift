@@ -1,58 +1,18 @@
 import Foundation
 import Testing
 
-@Suite("The articles and interfaces of the SDK")
-struct SDKArticleTests {
-    /// A public module and its articles. For each article, a file contains its code blocks, which are compiled with the
-    /// tests.
+@Suite("The interfaces of the SDK")
+struct SDKInterfaceTests {
+    /// A public module.
     struct Module: CustomTestStringConvertible, Sendable {
         let testDescription: String
-        let articles: [String]
         let publicDeclarationsMin: Int
 
         static let all = [
-            Module(testDescription: "BackgroundTransfers", articles: ["TransferringFiles"], publicDeclarationsMin: 100),
-            Module(
-                testDescription: "WakeWorker",
-                articles: ["HandlingWakes", "ComingFromIOS"],
-                publicDeclarationsMin: 60
-            ),
-            Module(testDescription: "WakeWorkerTesting", articles: [], publicDeclarationsMin: 20),
+            Module(testDescription: "BackgroundTransfers", publicDeclarationsMin: 100),
+            Module(testDescription: "WakeWorker", publicDeclarationsMin: 60),
+            Module(testDescription: "WakeWorkerTesting", publicDeclarationsMin: 20),
         ]
-    }
-
-    private static func lines(_ path: String) throws -> [String] {
-        try Repository.text(of: path).split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
-    }
-
-    /// Returns the lines of each block, between the line that begins it and the next one that ends it.
-    private static func blocks(_ lines: [String], from begins: (String) -> Bool, to end: String) -> [[String]] {
-        var blocks: [[String]] = []
-        var block: [String]?
-        for line in lines {
-            if line == end, let found = block {
-                blocks.append(found)
-                block = nil
-            } else if block != nil {
-                block?.append(line)
-            } else if begins(line) {
-                block = []
-            }
-        }
-        return blocks
-    }
-
-    @Test("Every block of Swift in an article is one that compiles, in the same order", arguments: Module.all)
-    func snippets(module: Module) throws {
-        let name = module.testDescription
-        for article in module.articles {
-            let source = try Self.lines("Tests/SDK/\(name)Tests/Snippets/\(article).swift")
-            let text = try Self.lines("Sources/SDK/\(name)/\(name).docc/\(article).md")
-            let compiled = Self.blocks(source, from: { $0.hasPrefix("// snippet: ") }, to: "// end")
-            let shown = Self.blocks(text, from: { $0 == "```swift" }, to: "```")
-            #expect(shown.count >= 6)
-            #expect(shown == compiled)
-        }
     }
 
     @Test(
