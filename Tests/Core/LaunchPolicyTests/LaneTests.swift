@@ -37,65 +37,11 @@ struct LaneTests {
         #expect(driver.lanes.tasks.isBlank)
     }
 
-    @Test("Without tasks the next time is the earliest of deadline, expiry and eligibility")
-    func nextMoment() throws {
-        var driver = try LanesDriver()
-        #expect(driver.lanes.device.nextMoment(driver.parameters) == nil)
-        driver.push(.considerate, at: 0)
-        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(30))
-        driver.push(.considerate, at: 1, expiration: .at(LanesDriver.at(20)))
-        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(20))
-        _ = driver.lanes.pushEnded(.newData, at: LanesDriver.at(2), driver.parameters)
-        driver.push(.considerate, at: 3)
-        let pending = try #require(driver.lanes.device.pending)
-        #expect(pending.receivedAt == LanesDriver.at(3) && pending.firstReceivedAt == LanesDriver.at(1))
-        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(900))
-        driver.report(at: 4) { $0.network = false }
-        #expect(driver.lanes.device.nextMoment(driver.parameters) == LanesDriver.at(2_592_003))
-    }
-
     @Test("The sizes of a request and of a wake are limited")
     func sizes() {
         #expect(MemoryLayout<BackgroundTask>.stride <= 48)
         #expect(MemoryLayout<TaskWake>.stride <= 120)
         #expect(MemoryLayout<BackgroundTasks>.stride <= 96)
-    }
-
-    @Test("A lost push returns to its place, before arrivals of the same millisecond")
-    func places() throws {
-        var driver = try LanesDriver()
-        driver.submit("r", .appRefresh, at: 0)
-        _ = driver.end("r", .success)
-        driver.finish("s0", 1, at: 1)
-        driver.push(.considerate, at: 850)
-        driver.finish("s1", 1, at: 850)
-        driver.push(.considerate, at: 850)
-        #expect(driver.launch(at: 900) == "s0")
-        _ = driver.end("s0", .success)
-        #expect(driver.launch(at: 1800) == "push")
-        #expect(driver.losePush(at: 1801) == .retries)
-        #expect(driver.launch(at: 1801) == "push")
-        driver.push(.considerate, at: 1802)
-        #expect(driver.losePush(at: 1803) == .absorbed(PushHandle(rawValue: 2)))
-        #expect(driver.launch(at: 1803) == "push")
-        _ = driver.lanes.pushEnded(.newData, at: LanesDriver.at(1804), driver.parameters)
-        driver.push(.considerate, at: 1805)
-        #expect(driver.launch(at: 2703) == "s1")
-    }
-
-    @Test("Time ends wakes lane by lane, and a continued task without the penalty")
-    func expiries() throws {
-        var driver = try Self.busy()
-        var expired: [String] = []
-        while case .taskExpired(let wake, let action) = driver.lanes.timePassed(
-            LanesDriver.at(700),
-            driver.parameters
-        ) {
-            #expect(action == .ended(wake.task))
-            expired.append(driver.text(wake.task))
-        }
-        #expect(expired == ["r", "p", "c"])
-        #expect(driver.lanes.device.penalty == 2)
     }
 
     @Test("After a late step, a push that expired before the deadline of the wake in flight does not absorb its push")
@@ -112,16 +58,6 @@ struct LaneTests {
                 #expect(driver.lanes.timePassed(LanesDriver.at(40), driver.parameters) == end)
             }
         }
-    }
-
-    @Test("A success in the continued lane keeps the penalty, and one in another lane clears it")
-    func penalties() throws {
-        var driver = try Self.busy()
-        _ = driver.end("p", .expired)
-        _ = driver.end("c", .success)
-        #expect(driver.lanes.device.penalty == 1)
-        _ = driver.end("r", .success)
-        #expect(driver.lanes.device.penalty == 0)
     }
 }
 
@@ -167,17 +103,6 @@ extension LaneTests {
         #expect(driver.waiting == ["r", "p"])
         #expect(driver.launch(at: 10) == "r")
         #expect(driver.launch(at: 10) == "p")
-    }
-
-    @Test("A session's failure on a removed device discards its transfers")
-    func removedSession() throws {
-        var driver = try LanesDriver()
-        driver.finish("s", 3, at: 0)
-        driver.launch(at: 0)
-        _ = driver.lanes.unregistered(at: LanesDriver.at(1), driver.parameters)
-        let task = try #require(driver.wake("s")).task
-        #expect(driver.end("s", .failure) == .discarded(task, .unregistered, replaced: nil) && task.transfers == 3)
-        #expect(driver.lanes.tasks.isBlank)
     }
 
     @Test("A removed device starts afresh, and its push in flight is not retried and adds no penalty")
@@ -268,49 +193,13 @@ extension LaneTests {
         #expect(driver.report(at: 4) { $0.batteryLevel = 0.9 }.ended.isEmpty)
         #expect(driver.report(at: 5) { $0.thermalState = .serious }.ended.count == 1)
     }
-
-    @Test("Extensions apply to the short lane and to processing, within the same limit, and not to progress")
-    func extensions() throws {
-        var driver = try Self.busy()
-        func extend(_ name: String, _ seconds: Double) throws -> ExtensionRequestedAction {
-            let arrival = try #require(driver.wake(name)).task.arrival
-            return driver.lanes.taskExtensionRequested(arrival, until: LanesDriver.at(seconds), driver.parameters)
-        }
-        #expect(try extend("r", 20) == .unchanged(LanesDriver.at(35)))
-        #expect(try extend("r", 100) == .extended(LanesDriver.at(100)))
-        #expect(try extend("r", 1000) == .extended(LanesDriver.at(305)))
-        #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
-        #expect(try extend("p", 5000) == .extended(LanesDriver.at(874)))
-        #expect(try extend("c", 5000) == .limitReached(LanesDriver.at(61)))
-        #expect(PolicyParameter.maxExtension.set(0, in: &driver.parameters))
-        #expect(try extend("r", 1000) == .limitReached(LanesDriver.at(305)))
-    }
-
-    @Test("Only an advance of progress moves the deadline, and only of a continued task")
-    func progress() throws {
-        var driver = try Self.busy()
-        func report(_ name: String, _ completed: UInt64, at seconds: Double) throws -> Instant? {
-            let arrival = try #require(driver.wake(name)).task.arrival
-            return driver.lanes.progressReported(
-                arrival,
-                completed: completed,
-                at: LanesDriver.at(seconds),
-                driver.parameters
-            )
-        }
-        #expect(try report("c", 0, at: 10) == LanesDriver.at(61))
-        #expect(try report("c", 5, at: 20) == LanesDriver.at(80))
-        #expect(try report("c", 5, at: 30) == LanesDriver.at(80))
-        #expect(try report("c", 4, at: 40) == LanesDriver.at(80))
-        #expect(try report("p", 4, at: 40) == nil)
-    }
 }
 
 @Suite("Memory pressure, and fewer continued tasks than run")
 struct PressureTests {
     /// Returns a driver with four continued tasks in flight; `d` has the strategy `fail`.
-    private func busy(continuedMax: Double = 9) throws -> LanesDriver {
-        var driver = try LanesDriver([(.continuedMax, continuedMax)])
+    private func busy() throws -> LanesDriver {
+        var driver = try LanesDriver([(.continuedMax, 9)])
         driver.report(at: 0) { $0.appState = .active }
         for name in ["a", "b", "c"] { driver.submit(name, .continued(.queue), at: 0) }
         driver.submit("d", .continued(.fail), at: 0)
@@ -383,18 +272,5 @@ struct PressureTests {
         #expect(self.pressed(at: 50, &driver) == [] && driver.lanes.tasks.pressure == 0)
         driver.report(at: 51) { $0.memoryPressure = .critical }
         #expect(self.pressed(at: 51, &driver) == ["b lost"])
-    }
-
-    @Test("A lower continuedMax ends the excess immediately, in the same order")
-    func reload() throws {
-        var driver = try self.busy()
-        try self.advance("d", 1, of: 2, &driver)
-        try self.advance("a", 1, of: 3, &driver)
-        #expect(PolicyParameter.continuedMax.set(2, in: &driver.parameters))
-        #expect(driver.lanes.tasks.hasExcess(driver.parameters))
-        #expect(self.pressed(at: 1, &driver) == ["c lost", "b lost"] && driver.inFlight == ["a", "d"])
-        #expect(!driver.lanes.tasks.hasExcess(driver.parameters) && driver.waiting == ["b", "c"])
-        #expect(driver.launch(at: 1) == nil, "the lane is full")
-        #expect(driver.end("a", .success) != nil && driver.launch(at: 2) == "b", "memory is not short")
     }
 }

@@ -99,10 +99,6 @@ struct LanesDriver {
         }
     }
 
-    mutating func losePush(at seconds: Double) -> WakeEndedAction {
-        self.lanes.pushEnded(.lost, at: Self.at(seconds), self.parameters)
-    }
-
     /// Ends the wake in flight with this name, if there is one.
     mutating func end(_ name: String, _ outcome: TaskOutcome, restarted: Bool = false) -> TaskEndedAction? {
         self.wake(name).map {

@@ -45,19 +45,6 @@ struct TaskPromiseTests {
             }
         }
     }
-
-    @Test("The same trace has the same outcome, however often it is run")
-    func deterministic() throws {
-        for seed in UInt64(1)...20 {
-            let trace = TaskTrace(seed: seed)
-            let outcomes = try (0..<2).map { _ in
-                var outcome: [String] = []
-                try Simulator.run(trace: trace.headers + trace.steps.map(\.line)) { outcome.append($0) }
-                return outcome
-            }
-            #expect(outcomes[0] == outcomes[1], "seed \(seed)")
-        }
-    }
 }
 
 /// One random trace of background tasks, simulated and checked.
