@@ -93,30 +93,6 @@ struct BoundTests {
         #expect(rig.push(3) != nil, "the end of a push frees the memory of its topic")
     }
 
-    @Test("Every end of a push frees its memory")
-    func everyEnd() {
-        let rig = EngineRig(EngineRig.open([(.maxAttempts, 1), (.executionWindow, 5), (.launchInterval, 1)]))
-        // Coalesced; now or never; expired; completed; exhausted after a failure and after its deadline; retried.
-        rig.push(1)
-        rig.push(1)
-        rig.push(2, .considerate, .nowOrNever)
-        rig.push(3, .considerate, .at(rig.instant + 1000))
-        for (device, result) in [(4, FetchResult.newData), (5, .failed)] {
-            rig.push(device, workerIsFree: true)
-            if let wake = rig.snapshot(device).wake { _ = rig.engine.report(.push(result), wake: wake) }
-        }
-        rig.push(6, workerIsFree: true)
-        rig.push(7, workerIsFree: true)
-        if let wake = rig.snapshot(7).wake { rig.engine.lose(wake) }
-        rig.push(8)
-        rig.conditions(8) { $0.appState = .forceQuit }
-        rig.advance(by: 60_000)
-        // The seventh push was lost and its only attempt is used up. One is pending on the first device.
-        #expect(rig.engine.totals.discarded.sum == 6)
-        #expect(rig.engine.totals.pending + rig.engine.totals.inFlight == 1)
-        #expect(rig.engine.contentBytes == Self.pushBytes)
-    }
-
     @Test("Counts are restored after a restart")
     func restart() throws {
         var configuration = EngineRig.open()

@@ -4,54 +4,6 @@ import Testing
 import WakeGateTestKit
 import Wire
 
-@Suite("The memory of pushes", .timeLimit(.minutes(15)))
-struct ContentMemoryTests {
-    private static func topic(_ number: UInt32) -> TopicIndex { TopicIndex(rawValue: number) }
-
-    /// Returns a content with a payload of `payloadBytes` bytes.
-    private static func content(_ payloadBytes: Int) -> PushContent {
-        [UInt8](repeating: 0x20, count: payloadBytes).withByteView {
-            PushContent(apnsID: EngineRig.apnsID(1), collapseID: ByteView(), payload: $0)
-        }
-    }
-
-    /// Additional bytes and the expected refusals, for topic 1 (topics 0 and 1 hold 100 bytes each) or a new topic.
-    static let refusals: [(bytes: Int, isKnown: Bool, bytesMax: Int, bytesPerTopicMax: Int, refusal: Refusal?)] = [
-        (50, true, 250, 150, nil),
-        (51, true, 250, 151, .noMemory),
-        (51, true, 251, 150, .noMemoryForTopic),
-        // A topic over its share gets the topic's reason, even if other topics have used up the total.
-        (51, true, 250, 150, .noMemoryForTopic),
-        (50, false, 250, 50, nil),
-        (51, false, 250, 51, .noMemory),
-        (51, false, 251, 50, .noMemoryForTopic),
-        (0, true, 0, 0, .noMemoryForTopic),
-        (0, true, 0, .max, .noMemory),
-        (.max / 2, true, .max, .max, nil),
-    ]
-
-    @Test("Content is accepted up to both limits, and not beyond", arguments: Self.refusals.indices)
-    func refusal(index: Int) {
-        let row = Self.refusals[index]
-        var memory = ContentMemory()
-        memory.grow(topicCount: 2)
-        let empty = Self.content(0)
-        memory.hold(empty, Self.topic(0))
-        let contents = [Self.content(100 - memory.bytes), Self.content(100 - memory.bytes)]
-        memory.letGo(empty, Self.topic(0))
-        for (number, content) in contents.enumerated() { memory.hold(content, Self.topic(UInt32(number))) }
-        #expect(memory.bytes == 200)
-        let refusal = memory.refusal(
-            row.bytes,
-            row.isKnown ? Self.topic(1) : nil,
-            bytesMax: row.bytesMax,
-            bytesPerTopicMax: row.bytesPerTopicMax
-        )
-        #expect(refusal == row.refusal)
-        for (number, content) in contents.enumerated() { memory.letGo(content, Self.topic(UInt32(number))) }
-    }
-}
-
 @Suite("Traces of pushes", .timeLimit(.minutes(15)))
 struct PushTraceTests {
     /// The traces of a wake, by the numbers from which they were made.

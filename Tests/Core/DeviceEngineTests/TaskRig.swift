@@ -30,12 +30,6 @@ extension EngineRig {
     /// Launches the next push or task of a device.
     func launchNext(_ device: Int) -> LaunchedWake? { self.engine.claim(self.index(device)) { _ in true } }
 
-    /// Returns the names of pending tasks.
-    func waitingTasks(_ device: Int) -> [String] {
-        let tasks = self.engine.tasks(of: self.index(device))
-        return tasks.filter { if case .running = $0.state { false } else { true } }.map(\.name)
-    }
-
     /// True if every request and every transfer is accounted for exactly once.
     var isConserved: Bool {
         let counters = self.engine.totals

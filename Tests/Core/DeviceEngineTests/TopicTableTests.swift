@@ -75,18 +75,6 @@ struct TopicTableTests {
         #expect(table.takeChanges() == [])
     }
 
-    @Test("A topic uses its own policy or the common one, and follows a new configuration")
-    func policies() {
-        var own = EngineRig.open([(.executionWindow, 5)])
-        own.topicPolicies[EngineRig.topicName(1)] = EngineRig.open([(.executionWindow, 7)]).policy
-        var table = Self.table(2, own)
-        func windows() -> [Int64] { [0, 1].map { table.parameters(Self.topic($0)).executionWindow } }
-        #expect(windows() == [5000, 7000])
-        #expect(table.reconfigure(own) == false)
-        #expect(table.reconfigure(EngineRig.open([(.executionWindow, 5)])) == true)
-        #expect(windows() == [5000, 5000])
-    }
-
     @Test("Records bring names and counts back, in any order, and are no change")
     func restored() throws {
         var table = Self.table(3)

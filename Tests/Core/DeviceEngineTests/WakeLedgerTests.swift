@@ -16,21 +16,6 @@ struct WakeLedgerTests {
         EndedWake(id: Self.wake(number), outcome: .push(.newData), at: Instant(milliseconds: milliseconds))
     }
 
-    @Test("A wake is known from its launch on, and after its end as one of its device's last four")
-    func lastFour() {
-        var devices = DeviceTable.registered(2)
-        var ledger = WakeLedger()
-        #expect(ledger.device(of: Self.wake(0)) == nil)
-        for number in 0..<6 {
-            ledger.launched(Self.wake(number), Self.device(0))
-            #expect(ledger.device(of: Self.wake(number)) == Self.device(0))
-            ledger.ended(Self.ended(number, at: Int64(number)), Self.device(0), in: &devices)
-        }
-        ledger.launched(Self.wake(6), Self.device(1))
-        #expect((0..<7).map { ledger.device(of: Self.wake($0))?.rawValue } == [nil, nil, 0, 0, 0, 0, 1])
-        #expect(ledger.known.ids == 5 && ledger.known.devicesWithEnded == 1)
-    }
-
     @Test("Ended wakes are forgotten after ten minutes, for a limited number of devices at a time")
     func forgotten() {
         var devices = DeviceTable.registered(5)
@@ -198,15 +183,6 @@ struct WakeTimesTests {
         #expect(rig.engine.times.lateness.count == 2)
         rig.engine.times.takeBack(from: before, to: before)
         #expect(rig.engine.times.lateness.count == 2)
-    }
-
-    @Test("A push that launches on arrival is not late")
-    func atOnce() {
-        let rig = EngineRig()
-        rig.push(1, workerIsFree: true)
-        #expect(rig.engine.times.lateness.count == 1)
-        #expect(rig.engine.times.lateness.sum == 0)
-        #expect(rig.engine.oldestDueMilliseconds == 0)
     }
 
     @Test("A push that waits for a worker counts as late since its arrival, and the longest wait is reported")
