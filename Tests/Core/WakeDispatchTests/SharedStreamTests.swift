@@ -183,34 +183,6 @@ struct SharedStreamTests {
         #expect(self.counts.busy == 2)
     }
 
-    @Test("A wake that no local stream holds is reported when it ends, with the reason if it expired")
-    func elsewhere() throws {
-        self.rig.subscribe(1, slots: 5)
-        self.commit(try self.step { for device in 1...2 { self.rig.push(device) } })
-        let wakes = self.rig.takeDeliveries().map(\.wake)
-        _ = self.rig.dispatcher.removeStream(DispatchRig.address(1))
-        let reported = try self.step { self.rig.report(.newData, wakes[0]) }
-        #expect(reported.streams.endedElsewhere.map(\.wake) == [wakes[0]])
-        #expect(reported.streams.endedElsewhere.map(\.reason) == [nil])
-        self.commit(reported)
-        self.rig.rig.pass(6000)
-        let expired = try self.step()
-        #expect(expired.streams.endedElsewhere.map(\.wake) == [wakes[1]])
-        #expect(expired.streams.endedElsewhere.map(\.reason) == [.deadline])
-    }
-
-    @Test("The holder of a wake that expired elsewhere is notified, and its slot is free again")
-    func holder() throws {
-        self.rig.subscribe(1)
-        self.commit(try self.step { self.rig.push(1) })
-        let wake = try #require(self.rig.takeDeliveries().first).wake
-        self.rig.dispatcher.wakeEndedElsewhere(wake, .cancelled)
-        let stream = DispatchRig.address(1)
-        #expect(self.rig.output.take() == [.expired(wake, stream, .cancelled), .released(wake, stream)])
-        #expect(self.counts.busy == 0)
-        #expect(self.rig.dispatcher.takeStreamChanges().isEmpty)
-    }
-
     @Test("A wake released at another gateway frees its slot, and counts as released")
     func releasedElsewhere() throws {
         self.rig.subscribe(1, slots: 5)
@@ -241,17 +213,6 @@ struct SharedStreamTests {
         let again = try self.step { #expect(self.rig.dispatcher.release(wake, reason: "c") == .released) }
         self.commit(again)
         #expect(self.counts.stalled == 1 && self.counts.stallReason?.hasSuffix(": c") == true)
-    }
-
-    @Test("A gateway that was declared dead expires its workers' wakes as lost")
-    func dead() throws {
-        self.rig.subscribe(1)
-        self.commit(try self.step { self.rig.push(1) })
-        let wake = try #require(self.rig.takeDeliveries().first).wake
-        self.rig.dispatcher.expireEveryWake()
-        let stream = DispatchRig.address(1)
-        #expect(self.rig.output.take() == [.expired(wake, stream, .lost), .released(wake, stream)])
-        #expect(self.rig.dispatcher.freeSlots(Self.topic).map(\.count) == [1])
     }
 
     @Test("A now-or-never push has two seconds if another gateway has the slot and it could launch now")

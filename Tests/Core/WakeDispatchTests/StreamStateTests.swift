@@ -220,8 +220,10 @@ struct StreamStateTests {
         #expect(scene.state == cells[place].after, "\(event) in \(state)")
         #expect(scene.told == cells[place].told, "\(event) in \(state)")
         // The holders of wakes and the counts must remain consistent.
-        let held = scene.rig.dispatcher.streams(countMax: 9).reduce(0) { $0 + $1.busy }
-        #expect(scene.rig.dispatcher.workerCounts(nil).busy == held)
+        let (streams, counts) = (scene.rig.dispatcher.streams(countMax: 9), scene.rig.dispatcher.workerCounts(nil))
+        let held = streams.reduce(0) { $0 + $1.busy }
+        #expect(counts.busy == held && counts.connected == streams.count)
+        #expect(counts.slots == streams.reduce(0) { $0 + $1.slots })
         // A launch requested by an operator has no push.
         let isEmpty = event == .simulateLaunch && state == .free
         #expect(scene.rig.engine.totals.inFlight == Int64(isEmpty ? held - 1 : held))
@@ -232,38 +234,14 @@ struct StreamStateTests {
 
 @Suite("The table of streams", .timeLimit(.minutes(15)))
 struct StreamTableTests {
-    private static let topic = TopicIndex(rawValue: 1)
-    private static let now = Instant(milliseconds: 1000)
-
     private static func wake(_ number: Int) -> WakeID { WakeID(random: (UInt64(number), 9)) }
-
-    private static func insert(_ table: inout StreamTable, _ number: Int, slots: Int) -> Subscription {
-        table.insert(DispatchRig.address(number), Self.topic, SubscriptionRequest(slots: slots, devices: []))
-    }
-
-    @Test("A stream is found by its address until it is removed, and is counted for its topic")
-    func addresses() {
-        var table = StreamTable(wakeBytesMax: 1000)
-        #expect(table.counts(nil) == .init() && table.counts(Self.topic) == .init())
-        let first = Self.insert(&table, 1, slots: 3)
-        _ = Self.insert(&table, 2, slots: 4)
-        #expect(table.count == 2 && Set(table.all.map(\.address)) == [DispatchRig.address(1), DispatchRig.address(2)])
-        #expect(table[DispatchRig.address(1)] === first)
-        table.give(Self.wake(1), bytes: 10, to: first, at: Self.now)
-        table.resize(first, to: 5)
-        #expect(table.counts(Self.topic) == .init(connected: 2, slots: 9, busy: 1))
-        #expect(table.counts(nil) == table.counts(Self.topic))
-        #expect(table.counts(TopicIndex(rawValue: 0)) == .init() && table.counts(TopicIndex(rawValue: 9)) == .init())
-        table.remove(first)
-        #expect(table[DispatchRig.address(1)] == nil)
-        #expect(table.counts(nil) == .init(connected: 1, slots: 4, busy: 0))
-    }
 
     @Test("The holder of a wake is known until it is answered, and after the stream's end until it is lost")
     func holders() {
         var table = StreamTable(wakeBytesMax: 1000)
-        let stream = Self.insert(&table, 1, slots: 5)
-        for number in 1...4 { table.give(Self.wake(number), bytes: 1, to: stream, at: Self.now) }
+        let topic = TopicIndex(rawValue: 1)
+        let stream = table.insert(DispatchRig.address(1), topic, SubscriptionRequest(slots: 5, devices: []))
+        for number in 1...4 { table.give(Self.wake(number), bytes: 1, to: stream, at: Instant(milliseconds: 1000)) }
         #expect((1...5).map { table.holder(of: Self.wake($0)) != nil } == [true, true, true, true, false])
         #expect(table.release(Self.wake(1), stream) == true)
         #expect(table.release(Self.wake(1), stream) == false)
@@ -279,26 +257,6 @@ struct StreamTableTests {
         #expect((1...4).map { table.isHolderGone(Self.wake($0)) } == [false, false, true, true])
         table.forget(Self.wake(3))
         #expect(table.isHolderGone(Self.wake(3)) == false)
-    }
-
-    @Test("The wakes of ended streams are taken once, stream by stream, in the order of their ids")
-    func ended() {
-        var table = StreamTable(wakeBytesMax: 1000)
-        var ended = EndedStreams()
-        #expect(ended.isEmpty == true && ended.popWake() == nil)
-        for (number, wakes) in [[5, 3, 9], [], [2, 8]].enumerated() {
-            let stream = Self.insert(&table, number, slots: 9)
-            for wake in wakes { table.give(Self.wake(wake), bytes: 1, to: stream, at: Self.now) }
-            table.remove(stream)
-            ended.append(stream)
-        }
-        var taken: [WakeID] = []
-        for count in 0..<5 {
-            #expect(ended.isEmpty == false, "after \(count)")
-            if let wake = ended.popWake() { taken.append(wake) }
-        }
-        #expect(taken == [3, 5, 9, 2, 8].map(Self.wake))
-        #expect(ended.isEmpty == true && ended.popWake() == nil)
     }
 }
 

@@ -18,29 +18,6 @@ struct TaskDispatchTests {
     }
 
     @Test(
-        "A plain pattern matches only its identifier; a wildcard matches every longer identifier with its prefix",
-        arguments: [
-            ("a.b", "a.b", true), ("a.b", "a.b.c", false), ("a.b", "a", false), ("a.*", "a.b", true),
-            ("a.*", "a.b.c", true), ("a.*", "a", false), ("a.*", "a.", false), ("a.*", "ab.c", false),
-            ("a.b.*", "a.b.c.d", true), ("a.b.*", "a.c", false), ("a.*", "a..", true), (".*", ".x", true),
-        ]
-    )
-    func patterns(pattern: String, name: String, isTaken: Bool) {
-        let rig = Self.rig()
-        rig.subscribe(1, kinds: [], tasks: [pattern])
-        #expect(rig.submit(1, name)?.disposition == (isTaken ? .launched : .scheduled))
-        #expect(rig.takeDeliveries().map(\.task?.name) == (isTaken ? [name] : []))
-        // A task that precedes its stream is found, too, and sessions follow the same rule.
-        let other = Self.rig()
-        #expect(other.submit(1, name)?.held == .worker)
-        other.finish(2, name)
-        other.subscribe(1, kinds: [], tasks: [pattern])
-        #expect(other.takeDeliveries().map(\.kind) == (isTaken ? [.appRefresh] : []))
-        other.subscribe(2, kinds: [], sessions: [pattern])
-        #expect(other.takeDeliveries().map(\.kind) == (isTaken ? [.urlSession] : []))
-    }
-
-    @Test(
         "Streams that accept a task take turns, whatever patterns they use",
         arguments: [
             [["a.b.c", "z"], ["a.*"], ["a.*", "a.b.*", "a.b.c"]],
@@ -109,52 +86,10 @@ struct TaskWakeTests {
         rig.dispatcher.lose(push, on: Self.stream, takingBackAttempt: false)
         #expect(Self.ends(rig, push) == [.released(push, Self.stream)])
     }
-
-    @Test("Three wakes of the short lane in a row stall a stream, tasks of minutes do not; any answer ends it")
-    func stalls() {
-        let rig = TaskDispatchTests.rig()
-        rig.subscribe(1, slots: 20, tasks: ["a"], sessions: ["s"])
-        for device in 0..<5 { rig.submit(device, "a", .processing([])) }
-        rig.advance(by: 600_000)
-        #expect(rig.takeDeliveries().count == 5)
-        #expect(rig.dispatcher.streams(countMax: 9).map(\.state) == [.free])
-        rig.submit(10, "a")
-        rig.finish(11, "s")
-        rig.push(12)
-        let short = rig.takeDeliveries()
-        #expect(short.map(\.kind) == [.appRefresh, .urlSession, .push])
-        rig.advance(by: 30_000)
-        #expect(rig.dispatcher.streams(countMax: 9).map(\.state) == [.stalled])
-        _ = rig.output.take()
-        #expect(rig.submit(13, "a", .processing([]))?.held == .worker)
-        guard let first = short.first?.wake else { return }
-        #expect(rig.report(.newData, first) == .otherKind)
-        #expect(rig.takeDeliveries().isEmpty)
-        #expect(rig.report(.success, first) == .endedOtherwise(.task(.appRefresh, .expired)))
-        #expect(rig.takeDeliveries().contains { $0.token == EngineRig.token(13) })
-    }
 }
 
 @Suite("The order of work for a free stream", .timeLimit(.minutes(15)))
 struct TaskFairnessTests {
-    @Test("On one device the longest-waiting work launches first, also before a push of priority 10")
-    func policyDecides() {
-        let rig = TaskDispatchTests.rig()
-        rig.submit(1, "a")
-        rig.rig.pass(5)
-        rig.push(1, .immediate)
-        rig.subscribe(1, slots: 1, tasks: ["a"])
-        #expect(rig.takeDeliveries().map(\.kind) == [.appRefresh])
-        // A stream that takes only pushes gets the push, and the task blocks nothing.
-        let other = TaskDispatchTests.rig()
-        other.submit(1, "a")
-        other.rig.pass(5)
-        other.push(1, .immediate)
-        other.push(2)
-        other.subscribe(1, slots: 2)
-        #expect(other.takeDeliveries().map(\.kind) == [.push, .push])
-    }
-
     @Test("Replaced, cancelled and removed tasks lose their place, and a new submission goes to the end")
     func stale() {
         let rig = TaskDispatchTests.rig()
@@ -246,26 +181,6 @@ struct TaskFairnessTests {
         #expect(rig.takeDeliveries().isEmpty)
         rig.report(TaskResult.success, held.wake)
         #expect(rig.takeDeliveries().map(\.token) == [EngineRig.token(2)])
-    }
-
-    @Test("Many tasks launch in steps, in order of arrival")
-    func crowd() {
-        let rig = TaskDispatchTests.rig(workPerStepMax: 16)
-        for device in 0..<100 { rig.submit(device, device % 2 == 0 ? "a" : "b") }
-        rig.advance(by: 1)
-        rig.subscribe(1, slots: 1000, kinds: [], tasks: ["a", "b"])
-        var order = TaskDispatchTests.given(rig).map { $0[1] }
-        #expect(order.count <= 16)
-        var steps = 0
-        while !rig.dispatcher.advance(to: rig.rig.instant, devicesMax: 1000) {
-            let more = TaskDispatchTests.given(rig).map { $0[1] }
-            #expect(more.count <= 16)
-            order += more
-            steps += 1
-        }
-        order += TaskDispatchTests.given(rig).map { $0[1] }
-        #expect(order == Array(0..<100) && steps >= 5)
-        #expect(!rig.dispatcher.isBehind)
     }
 
     @Test("A crowd that has ceased to wait is passed over in steps")

@@ -27,8 +27,8 @@ private struct PairingRun {
     private static let deviceCount = 12
     private static let topic = EngineRig.topicName(0)
     private static let continuedMax = 2
-    private static let names = ["a.x", "a.y", "a.b.z", "b", "c.d"]
-    private static let patterns = ["a.x", "a.*", "a.b.*", "b", "c.d", "c.*"]
+    private static let names = ["a.x", "a.y", "a.b.z", "b", "c.d", "a.", "ab.c", ".x"]
+    private static let patterns = ["a.x", "a.*", "a.b.*", "b", "c.d", "c.*", "ab.c", ".*"]
 
     private var checker = WakeChecker()
     private var order = LaunchOrder()
