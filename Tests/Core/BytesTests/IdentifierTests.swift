@@ -161,13 +161,29 @@ struct DeviceTokenTests {
 
     @Test("A character that is not a hex digit makes a token invalid at any position", arguments: [64, 36, 198, 200])
     func notDigits(count: Int) {
+        let digits = [UInt8](Self.hex(count: count, seed: 3).utf8)
         for place in 0..<count {
-            for byte: UInt8 in [0, 0x10, 0x2F, 0x3A, 0x40, 0x47, 0x60, 0x67, 0x20, 0x25, 0x80, 0xB0, 0xFF] {
-                var text = [UInt8](Self.hex(count: count, seed: 3).utf8)
+            var text = digits
+            for byte in UInt8.min...UInt8.max {
                 text[place] = byte
-                #expect(text.withByteView { DeviceToken(hex: $0) } == nil, "byte \(byte) at \(place)")
+                let isToken = text.withByteView { DeviceToken(hex: $0) } != nil
+                #expect(isToken == (byte.hexDigitValue != nil), "byte \(byte) at \(place)")
             }
         }
+    }
+
+    @Test("Two adjacent characters that are not hex digits never compensate for each other")
+    func adjacentCharacters() {
+        var text = [UInt8](repeating: UInt8(ascii: "0"), count: 32)
+        var wrong = 0
+        for first in UInt8.min...UInt8.max {
+            for second in UInt8.min...UInt8.max {
+                (text[0], text[1]) = (first, second)
+                let isToken = text.withByteView { DeviceToken(hex: $0) } != nil
+                if isToken != (first.hexDigitValue != nil && second.hexDigitValue != nil) { wrong += 1 }
+            }
+        }
+        #expect(wrong == 0)
     }
 
     @Test(

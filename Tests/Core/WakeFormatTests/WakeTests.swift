@@ -123,21 +123,6 @@ struct WakeTests {
 
 @Suite("Wakes as a worker reads them")
 struct WakeMessageTests {
-    @Test("Every member is read, and the payload stays byte for byte")
-    func whole() throws {
-        let payload = "{ \"n\" : 1.000e999, \"s\":\"\\ud800 } ] \\\" , \" , \"a\":[1,{}] }"
-        let text = """
-            {"wake":"w\\u0031","kind":"push","device":"ab","topic":"t","apnsID":"i","priority":10,"attempt":2,
-            "coalesced":3,"receivedAt":5,"firstReceivedAt":4,"deadline":99,"timeLeft":30,"collapseID":"c",
-            "payload":\(payload)}
-            """
-        let wake = try #require(WakeMessage(Array(text.utf8)))
-        #expect(String(decoding: wake.payload, as: UTF8.self) == payload)
-        #expect([wake.wake, wake.device, wake.topic, wake.apnsID, wake.collapseID] == ["w1", "ab", "t", "i", "c"])
-        #expect([wake.priority, wake.attempt, wake.coalesced] == [10, 2, 3])
-        #expect([wake.receivedAt, wake.firstReceivedAt, wake.deadline, wake.timeLeft] == [5, 4, 99, 30])
-    }
-
     @Test("A wake without a push has no payload, and fields missing from older gateways get defaults")
     func empty() throws {
         let text = #"{"wake":"w","device":"ab","topic":"t","apnsID":null,"deadline":99,"payload":null}"#
