@@ -17,20 +17,6 @@ struct PushFixture {
     var authentication: APNSReason?
     var authorization: APNSReason?
 
-    /// The properties of an accepted push, copied for use after its bytes are freed.
-    struct Outcome: Equatable {
-        var id: APNsID?
-        var expiration: PushExpiration
-        var priority: Priority
-        var type: PushType?
-        var collapseID: String
-        var topic: String
-        var isDryRun: Bool
-        var wakes: Bool
-        var warnings: PushWarnings
-        var token: DeviceToken
-    }
-
     /// Sets the value of the first field with this name, or adds the field.
     mutating func set(_ name: String, _ value: String) {
         if let index = self.fields.firstIndex(where: { $0.name == name }) {
@@ -70,8 +56,12 @@ struct PushFixture {
     }
 
     /// Checks the request.
-    func check() -> Swift.Result<Outcome, APNSReason> {
-        self.withRequest { request in
+    ///
+    /// - `look`: called with an accepted push while its bytes are valid.
+    /// - Returns: the accepted push, whose bytes are freed.
+    @discardableResult
+    func check(_ look: (Push) -> Void = { _ in }) throws(APNSReason) -> Push {
+        let outcome = self.withRequest { request -> Swift.Result<Push, APNSReason> in
             var push = Push()
             do throws(APNSReason) {
                 try request.check(into: &push, rules: self.rules) { _ throws(APNSReason) in
@@ -83,28 +73,19 @@ struct PushFixture {
             } catch {
                 return .failure(error)
             }
-            return .success(
-                Outcome(
-                    id: push.hasClientID ? push.apnsID : nil,
-                    expiration: push.expiration,
-                    priority: push.priority,
-                    type: push.type,
-                    collapseID: push.collapseID.string,
-                    topic: push.topic.string,
-                    isDryRun: push.isDryRun,
-                    wakes: push.wakes,
-                    warnings: push.warnings,
-                    token: push.token
-                )
-            )
+            look(push)
+            return .success(push)
         }
+        return try outcome.get()
     }
 
     /// The reason for which the push is refused; nil if it is accepted.
     var reason: APNSReason? {
-        switch self.check() {
-        case .success: nil
-        case .failure(let reason): reason
+        do throws(APNSReason) {
+            try self.check()
+            return nil
+        } catch {
+            return error
         }
     }
 

@@ -5,14 +5,15 @@ import Wire
 struct PushHeadersTests {
     @Test("A push with every field is read completely")
     func everything() throws {
-        let push = try PushFixture().check().get()
+        let push = try PushFixture().check { push in
+            #expect(push.collapseID.string == "score")
+            #expect(push.topic.string == "com.example.app")
+        }
         let id = "9d3220fe-444b-633e-d1f1-5d0dcb4f537a".withByteView { APNsID($0) }
-        #expect(push.id == id)
+        #expect(push.hasClientID && push.apnsID == id)
         #expect(push.expiration == .seconds(1_800_000_000))
         #expect(push.priority == .considerate)
         #expect(push.type == .background)
-        #expect(push.collapseID == "score")
-        #expect(push.topic == "com.example.app")
         #expect(!push.isDryRun)
         #expect(push.wakes)
     }
@@ -21,8 +22,8 @@ struct PushHeadersTests {
     func defaults() throws {
         var push = PushFixture()
         push.fields = [("apns-topic", "a")]
-        let outcome = try push.check().get()
-        #expect(outcome.id == nil)
+        let outcome = try push.check()
+        #expect(!outcome.hasClientID)
         #expect(outcome.expiration == .absent)
         #expect(outcome.priority == .immediate)
         #expect(outcome.type == nil)
@@ -60,7 +61,7 @@ struct PushHeadersTests {
         for (value, expiration) in cases {
             var push = PushFixture()
             push.set("apns-expiration", value)
-            #expect(try push.check().get().expiration == expiration, "\(value.prefix(30))")
+            #expect(try push.check().expiration == expiration, "\(value.prefix(30))")
         }
     }
 
@@ -69,7 +70,7 @@ struct PushHeadersTests {
         for (value, priority) in [("10", Priority.immediate), ("5", .considerate), ("1", .passive)] {
             var push = PushFixture()
             push.set("apns-priority", value)
-            #expect(try push.check().get().priority == priority)
+            #expect(try push.check().priority == priority)
         }
     }
 
@@ -106,7 +107,7 @@ struct PushHeadersTests {
         for name in names {
             var push = PushFixture()
             push.set("apns-push-type", name)
-            #expect(try #require(push.check().get().type).name.description == name)
+            #expect(try #require(push.check().type).name.description == name)
         }
         #expect(PushType.allCases.map(\.name.description) == names)
     }
@@ -209,12 +210,12 @@ struct PushHeadersTests {
         var push = PushFixture()
         for value in values { push.fields.append(("wakegate-dry-run", value)) }
         if values == ["1"] {
-            #expect(try push.check().get().isDryRun)
+            #expect(try push.check().isDryRun)
         } else {
-            #expect(throws: APNSReason.badDryRun) { try push.check().get() }
+            #expect(throws: APNSReason.badDryRun) { try push.check() }
         }
         #expect(push.withRequest { $0.isDryRun } == (values == ["1"]))
-        #expect(try !PushFixture().check().get().isDryRun)
+        #expect(try !PushFixture().check().isDryRun)
     }
 
     @Test("Authorization and topic can be read before any check; the first of several counts")

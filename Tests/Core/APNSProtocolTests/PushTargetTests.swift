@@ -55,9 +55,9 @@ struct PushTargetTests {
     @Test("Upper and lower case name the same device")
     func cases() throws {
         var push = PushFixture()
-        let lower = try push.check().get().token
+        let lower = try push.check().token
         push.token = push.token.uppercased()
-        #expect(try push.check().get().token == lower)
+        #expect(try push.check().token == lower)
         #expect(lower.hex == Self.token)
     }
 }
@@ -101,19 +101,19 @@ struct PushPayloadTests {
             push.body = [UInt8]("{\"aps\":{\"content-available\":\(value)}}".utf8)
             let expected: PushWarnings = wrong ? .contentAvailable : []
             push.rules.isForDevelopment = false
-            let checked = try push.check().get()
+            let checked = try push.check()
             #expect(checked.warnings == expected && checked.wakes == (value == "1"), "\(value)")
             push.rules.isForDevelopment = true
-            let warnings = try push.check().get().warnings
+            let warnings = try push.check().warnings
             #expect(warnings == expected.union(.backgroundPriority), "\(value)")
             #expect(warnings.texts.count == (wrong ? 2 : 1))
         }
         push.set("apns-priority", "5")
         push.body = [UInt8]("{\"aps\":{\"content-available\":1}}".utf8)
-        #expect(try push.check().get().warnings.isEmpty)
+        #expect(try push.check().warnings.isEmpty)
         push.set("apns-push-type", "alert")
         push.set("apns-priority", "10")
-        #expect(try push.check().get().warnings.isEmpty)
+        #expect(try push.check().warnings.isEmpty)
     }
 }
 
