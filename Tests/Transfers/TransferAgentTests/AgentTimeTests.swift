@@ -152,6 +152,8 @@ struct AgentTimeTests {
         for attempt in self.rig.world.attempts { self.rig.fail(attempt) }
         let waits = try ids.map { try self.rig.shown($0)["why"]?.text?.contains("network is down") == true }
         #expect(waits == [true, false])
+        self.rig.report { $0.hasNetwork = true }
+        #expect(self.rig.world.attempts.map(\.plan.id) == [ids[0]], "the other waits as after any failure")
     }
 
     @Test("A transfer with an earliest beginning starts at that wall clock time, also when the clock is set")

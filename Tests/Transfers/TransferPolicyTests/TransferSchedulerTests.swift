@@ -8,7 +8,6 @@ struct TransferSchedulerTests {
     /// A scheduler with sessions of these names, and its own clock.
     private struct Scene {
         var scheduler: TransferScheduler
-        var generator = CountingGenerator()
         var now: Int64 = 1_000_000
         var count: UInt64 = 0
 
@@ -113,34 +112,6 @@ struct TransferSchedulerTests {
         #expect(scene.scheduler.hold(of: transfer, now: scene.now) == hold && transfer.attempts == 0)
         #expect(scene.scheduler.conditionsChanged(TransferConditions(), now: scene.now).isEmpty)
         #expect(scene.fill() == [id])
-    }
-
-    @Test("A failed attempt without a network waits for one, unless its server is on this machine")
-    func network() throws {
-        var scene = Scene()
-        var conditions = TransferConditions()
-        conditions.hasNetwork = false
-        #expect(scene.scheduler.conditionsChanged(conditions, now: scene.now).isEmpty)
-        let ids = [scene.submit(), scene.submit()].compactMap(\.self)
-        // A route may exist nevertheless, so the attempt begins.
-        #expect(scene.fill() == ids)
-        for (id, isLocal) in zip(ids, [false, true]) {
-            _ = scene.scheduler.attemptFailed(
-                id,
-                .connectionFailed("no route to host"),
-                isLocal: isLocal,
-                hasProgressed: false,
-                now: scene.now,
-                using: &scene.generator
-            )
-        }
-        let holds = try ids.map { scene.scheduler.hold(of: try #require(scene.scheduler.transfer($0)), now: scene.now) }
-        #expect(holds == [.network, .backoff] && TransferHold.network.sentence().contains("network is down"))
-        #expect(scene.fill().isEmpty)
-        conditions.hasNetwork = true
-        _ = scene.scheduler.conditionsChanged(conditions, now: scene.now)
-        #expect(scene.fill() == [ids[0]])
-        #expect(scene.scheduler.hold(of: try #require(scene.scheduler.transfer(ids[1])), now: scene.now) == .backoff)
     }
 
     @Test("The end of a session's last transfer wakes its device once; listeners are notified instead")
