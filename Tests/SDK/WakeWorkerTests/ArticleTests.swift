@@ -4,7 +4,7 @@ import WakeGateTestKit
 
 @Suite("The articles of the SDK", .timeLimit(.minutes(15)))
 struct ArticleTests {
-    /// What the blocks of Swift in articles import, and the functions that they leave to the reader's app.
+    /// The imports of the blocks of Swift in articles, and the functions that the articles leave to the reader's app.
     private static let assumed = """
         import BackgroundTransfers
         import Foundation
