@@ -8,16 +8,6 @@ import Wire
 
 @Suite("Reading a configuration")
 struct ConfigurationLoaderTests {
-    /// Loads JSON5 text and settings; throws the lines of the faults.
-    private func load(_ text: String?, _ settings: [String] = []) throws(ConfigurationError) -> GatewayConfiguration {
-        try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test.json5", settings: settings)
-    }
-
-    private func faults(_ text: String?, _ settings: [String] = []) -> [String] {
-        let error = #expect(throws: ConfigurationError.self) { try self.load(text, settings) }
-        return error?.faults.map(\.description) ?? []
-    }
-
     @Test("A file that is not UTF-8 is refused with the line at fault")
     func notUTF8() throws {
         let text = Data("{\n  m".utf8) + [0xF9] + Data("n: 1\n}".utf8)
@@ -31,7 +21,7 @@ struct ConfigurationLoaderTests {
 
     @Test("JSON5 is accepted: comments, bare keys, single quotes, trailing commas")
     func json5() throws {
-        let configuration = try self.load(
+        let configuration = try load(
             """
             // The edge.
             { edge: '127.0.0.1:0', admin: ["127.0.0.1:1", "[::1]:2"], plain: "off", /* all of it */
@@ -74,15 +64,15 @@ struct ConfigurationLoaderTests {
             { drainTimeout: "1m", policy: { launchInterval: "10m" }, limits: { idleSeconds: "2h" },
               topics: { a: { policy: { progressWindow: "1.5m" } } } }
             """
-        let configuration = try self.load(text)
+        let configuration = try load(text)
         #expect(configuration.drainTimeoutMilliseconds == 60_000)
         #expect(configuration.policy.launchInterval == 600_000)
         #expect(configuration.limits.transport.idleSeconds == 7200)
         #expect(configuration.policy(forTopic: "a").progressWindow == 90_000)
-        let set = try ConfigurationLoader.load(file: nil, settings: ["policy.launchInterval=5m", "drainTimeout=90"])
+        let set = try load(set: ["policy.launchInterval=5m", "drainTimeout=90"])
         #expect(set.policy.launchInterval == 300_000)
         #expect(set.drainTimeoutMilliseconds == 90_000)
-        #expect(throws: ConfigurationError.self) { try self.load("{policy: {maxAttempts: '3m'}}") }
+        #expect(throws: ConfigurationError.self) { try load("{policy: {maxAttempts: '3m'}}") }
     }
 
     @Test(
@@ -149,7 +139,7 @@ struct ConfigurationLoaderTests {
         ]
     )
     func malformed(text: String, message: String) {
-        #expect(self.faults(text) == [message])
+        #expect(refusal(of: try load(text)) == [message])
     }
 
     private static func duration(_ range: String) -> String {
@@ -166,11 +156,9 @@ struct ConfigurationLoaderTests {
 
     @Test("All faults are found together, including those of --set")
     func allFaults() {
-        let faults = self.faults(
-            "{edge: 1, store: 2, policy: {launchInterval: -1, maxPenaltys: 1},"
-                + "topics: {t: {policy: {maxAttempts: 0}}}}",
-            ["log.format=xml", "nonsense=1", "noValue"]
-        )
+        let text =
+            "{edge: 1, store: 2, policy: {launchInterval: -1, maxPenaltys: 1}, topics: {t: {policy: {maxAttempts: 0}}}}"
+        let faults = refusal(of: try load(text, set: ["log.format=xml", "nonsense=1", "noValue"]))
         let keys = faults.map { String($0.prefix { $0 != ":" }) }
         #expect(
             keys == [
@@ -183,7 +171,7 @@ struct ConfigurationLoaderTests {
     @Test("Text that is not JSON5 is refused with the place")
     func syntax() throws {
         #expect(
-            self.faults("{ edge: \n oops }") == [
+            refusal(of: try load("{ edge: \n oops }")) == [
                 "test.json5: is not JSON5 (line 2, column 2: \"oops\" is not a value; write text in quotes); "
                     + "correct the syntax there"
             ]
@@ -193,7 +181,7 @@ struct ConfigurationLoaderTests {
     @Test("Only the first fault is reported for a text that cannot be read")
     func firstFaultAlone() throws {
         for text in ["{ edge: \n oops }", "[]", "{ admin: 'off', admin: 'off' }"] {
-            let error = #expect(throws: ConfigurationError.self) { try self.load(text, ["store=xml"]) }
+            let error = #expect(throws: ConfigurationError.self) { try load(text, set: ["store=xml"]) }
             #expect(error?.allFaults.count == 1, "\(text): \(error?.description ?? "")")
         }
     }
@@ -201,12 +189,12 @@ struct ConfigurationLoaderTests {
     @Test("The same key twice is a fault that names both places, in the file and in --set")
     func duplicates() {
         #expect(
-            self.faults("{\n  edge: '127.0.0.1:0',\n  edge: '127.0.0.1:1',\n}") == [
+            refusal(of: try load("{\n  edge: '127.0.0.1:0',\n  edge: '127.0.0.1:1',\n}")) == [
                 "test.json5: has \"edge\" twice (line 2, column 3; line 3, column 3); leave one of the two"
             ]
         )
         #expect(
-            self.faults(nil, ["policy={launchInterval:1,launchInterval:2}"]) == [
+            refusal(of: try load(set: ["policy={launchInterval:1,launchInterval:2}"])) == [
                 "--set policy: has \"launchInterval\" twice (line 1, column 2; line 1, column 19); "
                     + "leave one of the two"
             ]
@@ -215,9 +203,9 @@ struct ConfigurationLoaderTests {
 
     @Test("--set accepts any key, and overrides the file")
     func settings() throws {
-        let configuration = try self.load(
+        let configuration = try load(
             "{policy: {launchInterval: 900}, edge: null, topics: {\"a.b\": {policy: {maxAttempts: 7}}}}",
-            [
+            set: [
                 "policy.launchInterval=600", "topics.com.example.policy.app.policy.launchInterval=300",
                 "edge=127.0.0.1:0", "plain=off", "admin=[\"127.0.0.1:1\"]", "store=memory", "state=123",
                 "tls={key:'k'}", "insecure=true", "topics.a.b={policy:{maxPenalty:0}}",

@@ -1,4 +1,3 @@
-import Foundation
 import Gateway
 import Policy
 import Testing
@@ -28,17 +27,13 @@ struct ConfigurationTransitionTests {
         return others
     }()
 
-    private func load(_ settings: String...) throws -> GatewayConfiguration {
-        try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
-    }
-
     @Test("A change of each key is found by its name with both values, and takes effect or waits for a restart")
     func keys() throws {
         let base = GatewayConfiguration()
         #expect(Set(Self.others.keys) == Set(GatewayConfiguration.keys.map(\.name)))
         for key in GatewayConfiguration.keys {
             let written = try #require(Self.others[key.name])
-            let new = try self.load("\(key.name)=\(written)")
+            let new = try load(set: ["\(key.name)=\(written)"])
             let first = ConfigurationTransition(from: base, to: new)
             let found = first.changed + first.needsRestart
             #expect(found.map(\.key) == [key.name])
@@ -56,7 +51,7 @@ struct ConfigurationTransitionTests {
     @Test("Settings of sockets and of agreements with connected peers need a restart, and so does requiring proof")
     func restart() throws {
         func needs(_ name: String, from old: GatewayConfiguration = GatewayConfiguration()) throws -> Bool {
-            let new = try self.load("\(name)=\(try #require(Self.others[name]))")
+            let new = try load(set: ["\(name)=\(try #require(Self.others[name]))"])
             return !ConfigurationTransition(from: old, to: new).needsRestart.isEmpty
         }
         let waiting = try Self.others.keys.sorted().filter { try needs($0) }
@@ -71,15 +66,15 @@ struct ConfigurationTransitionTests {
             ]
         )
         // Changing from one folder or file to another does not begin or cease to require proof.
-        #expect(try !needs("providerKeys", from: self.load("providerKeys=/old")))
-        #expect(try !needs("tls.clientCA", from: self.load("tls.clientCA=/old")))
+        #expect(try !needs("providerKeys", from: load(set: ["providerKeys=/old"])))
+        #expect(try !needs("tls.clientCA", from: load(set: ["tls.clientCA=/old"])))
     }
 
     @Test("The certificate of an edge that a restart turns off or on changes with it")
     func edgeCertificate() throws {
         let pair = ["tls.certificate=/c.pem", "tls.key=/k.pem"]
-        let on = try self.load(pair[0], pair[1])
-        let off = try self.load("edge=off")
+        let on = try load(set: pair)
+        let off = try load(set: ["edge=off"])
         for (old, new) in [(on, off), (off, on)] {
             let transition = ConfigurationTransition(from: old, to: new)
             #expect(transition.changed == [])
@@ -88,14 +83,14 @@ struct ConfigurationTransitionTests {
             #expect(transition.next.privateKeyFile == old.privateKeyFile)
         }
         // The edge may go before its certificate.
-        let kept = try self.load("edge=off", pair[0], pair[1])
+        let kept = try load(set: ["edge=off"] + pair)
         #expect(ConfigurationTransition(from: on, to: kept).needsRestart.map(\.key) == ["edge"])
     }
 
     @Test("A change of a topic's effective parameters is found, whether the topic names them or not")
     func topics() throws {
-        let old = try self.load("topics.a.b.policy.dailyLaunches=5")
-        let new = try self.load("policy.launchInterval=60", "topics.a.b.policy.dailyLaunches=6", "topics.c={}")
+        let old = try load(set: ["topics.a.b.policy.dailyLaunches=5"])
+        let new = try load(set: ["policy.launchInterval=60", "topics.a.b.policy.dailyLaunches=6", "topics.c={}"])
         let changed = ConfigurationTransition(from: old, to: new).changed
         #expect(
             changed.map(\.key) == [
@@ -109,8 +104,8 @@ struct ConfigurationTransitionTests {
     @Test("An added, changed or removed webhook is found; only the destination of its URL is shown")
     func webhooks() throws {
         let none = GatewayConfiguration()
-        let one = try self.load("topics.a.webhook={url: 'https://example.com/x?key=1', secretFile: '/s'}")
-        let other = try self.load("topics.a.webhook={url: 'https://example.com/x?key=2', secretFile: '/s'}")
+        let one = try load(set: ["topics.a.webhook={url: 'https://example.com/x?key=1', secretFile: '/s'}"])
+        let other = try load(set: ["topics.a.webhook={url: 'https://example.com/x?key=2', secretFile: '/s'}"])
         let come = ConfigurationTransition(from: none, to: one).changed
         #expect(come.map(\.key) == ["topics.a.webhook.url", "topics.a.webhook.secretFile"])
         #expect(come[0].new == .string("https://example.com/x"))

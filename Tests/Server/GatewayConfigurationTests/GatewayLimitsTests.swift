@@ -8,26 +8,18 @@ import Wire
 
 @Suite("The limits of the gateway")
 struct GatewayLimitsTests {
-    private func load(_ settings: String...) throws(ConfigurationError) -> GatewayConfiguration {
-        try ConfigurationLoader.load(text: nil, name: "none", settings: settings)
-    }
-
-    private func faults(_ setting: String) -> [String] {
-        let error = #expect(throws: ConfigurationError.self) { try self.load(setting) }
-        return error?.faults.map(\.description) ?? []
-    }
-
     @Test("Both ends of a range are accepted, and values beyond them are refused by name", arguments: GatewayLimit.all)
     func ends(limit: GatewayLimit) throws {
         let key = "limits.\(limit.name)"
         for value in [limit.range.lowerBound, limit.range.upperBound] {
-            #expect(try self.load("\(key)=\(value)").limits[keyPath: limit.field] == value)
+            #expect(try load(set: ["\(key)=\(value)"]).limits[keyPath: limit.field] == value)
         }
         for value in [limit.range.lowerBound - 1, limit.range.upperBound + 1] {
-            #expect(self.faults("\(key)=\(value)") == ["\(key): is \(Self.shown(value)); write \(limit.requirement)"])
+            let fault = "\(key): is \(Self.shown(value)); write \(limit.requirement)"
+            #expect(refusal(of: try load(set: ["\(key)=\(value)"])) == [fault])
         }
-        #expect(self.faults("\(key)=16384.5") == ["\(key): is 16384.5; write \(limit.requirement)"])
-        #expect(self.faults("\(key)=many") == ["\(key): is \"many\"; write \(limit.requirement)"])
+        #expect(refusal(of: try load(set: ["\(key)=16384.5"])) == ["\(key): is 16384.5; write \(limit.requirement)"])
+        #expect(refusal(of: try load(set: ["\(key)=many"])) == ["\(key): is \"many\"; write \(limit.requirement)"])
     }
 
     /// Formats a number like messages, which treat every number as a double.
@@ -94,25 +86,17 @@ struct MachineMemoryTests {
         }
     }
 
-    @Test("By default half of the memory is for pending pushes, and each topic has a share")
-    func pending() throws {
-        var engine = try ConfigurationLoader.load(text: nil, name: "none", settings: []).engine
-        #expect(engine.pendingBytesMax == MachineMemory.bytes() / 2)
+    @Test("By default half of the memory is for pending pushes and an eighth for tasks; a topic has a share of each")
+    func shares() throws {
+        var engine = try load().engine
+        let memory = MachineMemory.bytes()
+        #expect(engine.pendingBytesMax == memory / 2 && engine.taskBytesMax == memory / 8)
         #expect(engine.pendingBytesPerTopicMax == engine.pendingBytesMax * 80 / 100)
-        let settings = ["limits.pendingBytesMax=1000000", "limits.pendingTopicPercentMax=25"]
-        engine = try ConfigurationLoader.load(text: nil, name: "none", settings: settings).engine
-        #expect(engine.pendingBytesMax == 1_000_000)
-        #expect(engine.pendingBytesPerTopicMax == 250_000)
-    }
-
-    @Test("By default an eighth of the memory is for background tasks; a topic's share is never zero")
-    func tasks() throws {
-        var engine = try ConfigurationLoader.load(text: nil, name: "none", settings: []).engine
-        #expect(engine.taskBytesMax == MachineMemory.bytes() / 8)
         #expect(engine.taskBytesPerTopicMax == engine.taskBytesMax * 80 / 100)
-        let settings = ["limits.taskBytesMax=1000", "limits.taskRequestsMax=1", "limits.taskTopicPercentMax=1"]
-        engine = try ConfigurationLoader.load(text: nil, name: "none", settings: settings).engine
+        engine = try load("{limits: {pendingBytesMax: 1000000, pendingTopicPercentMax: 25}}").engine
+        #expect(engine.pendingBytesMax == 1_000_000 && engine.pendingBytesPerTopicMax == 250_000)
+        engine = try load("{limits: {taskBytesMax: 1000, taskRequestsMax: 1, taskTopicPercentMax: 1}}").engine
         #expect(engine.taskBytesMax == 1000 && engine.taskBytesPerTopicMax == 10)
-        #expect(engine.taskRequestsMax == 1 && engine.taskRequestsPerTopicMax == 1)
+        #expect(engine.taskRequestsMax == 1 && engine.taskRequestsPerTopicMax == 1, "a share is never zero")
     }
 }

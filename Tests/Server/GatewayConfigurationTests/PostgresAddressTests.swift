@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Gateway
 import HTTPTransport
 import ServiceManager
@@ -8,10 +7,6 @@ import Wire
 
 @Suite("The address of a database")
 struct PostgresAddressTests {
-    private func load(_ settings: String...) throws(ConfigurationError) -> GatewayConfiguration {
-        try ConfigurationLoader.load(text: nil, name: "test", settings: settings)
-    }
-
     @Test(
         "An address names its servers, and only servers on this machine need not prove their identity",
         arguments: [
@@ -90,7 +85,7 @@ struct PostgresAddressTests {
     func password(text: String) throws {
         #expect(throws: PostgresAddress.Fault.self) { try PostgresAddress(text) }
         for setting in ["store=\(text)", "store='\(text)'"] {
-            let error = try #require(throws: ConfigurationError.self) { try self.load(setting) }
+            let error = try #require(throws: ConfigurationError.self) { try load(set: [setting]) }
             #expect(error.faults.map(\.key) == ["store"])
             #expect(error.faults[0].problem == "holds a password")
             #expect(error.faults[0].remedy.contains("passfile=/FILE"))
@@ -119,7 +114,7 @@ struct PostgresAddressTests {
     )
     func noAddress(text: String) throws {
         #expect(throws: PostgresAddress.Fault.self) { try PostgresAddress(text) }
-        let error = try #require(throws: ConfigurationError.self) { try self.load("store=\"\(text)\"") }
+        let error = try #require(throws: ConfigurationError.self) { try load(set: ["store=\"\(text)\""]) }
         #expect(error.faults.map(\.key) == ["store"])
         #expect(!"\(error) \(error.allFaults)".lowercased().contains("hunter2"))
         #expect(!error.faults[0].remedy.isEmpty)
@@ -143,22 +138,22 @@ struct PostgresAddressTests {
     func proof() throws {
         let afar = "postgresql://db1,db2/w"
         let common = "target_session_attrs=read-write&fallback_application_name=wakegate"
-        #expect(try self.load("store=\(afar)").database?.text == "\(afar)?sslmode=verify-full&\(common)")
-        let free = try self.load("store=\(afar)", "databaseInsecure=true")
+        #expect(try load(set: ["store=\(afar)"]).database?.text == "\(afar)?sslmode=verify-full&\(common)")
+        let free = try load(set: ["store=\(afar)", "databaseInsecure=true"])
         #expect(free.database?.text == "\(afar)?\(common)")
         let near = "postgresql://localhost/w"
         for (query, separator) in [("", "?"), ("?", ""), ("?user=me", "&"), ("?user=me&", ""), ("?passfile=/a?", "&")] {
-            let text = try self.load("store=\(near)\(query)").database?.text
+            let text = try load(set: ["store=\(near)\(query)"]).database?.text
             #expect(text == "\(near)\(query)\(separator)\(common)")
         }
         let service = "postgresql:///?service=w&target_session_attrs=primary&application_name=x"
-        #expect(try self.load("store=\(service)").database?.text == "\(service)&sslmode=verify-full")
+        #expect(try load(set: ["store=\(service)"]).database?.text == "\(service)&sslmode=verify-full")
         let verified = "\(service)&sslmode=verify-full"
-        #expect(try self.load("store=\(verified)").database?.text == verified)
+        #expect(try load(set: ["store=\(verified)"]).database?.text == verified)
         // PGHOST may name a server if the address names none.
-        let unnamed = try #require(try self.load("store=postgresql:///w").database?.text)
+        let unnamed = try #require(try load(set: ["store=postgresql:///w"]).database?.text)
         #expect(unnamed.contains("sslmode=verify-full"))
-        #expect(try self.load("store=sqlite").database == nil)
+        #expect(try load(set: ["store=sqlite"]).database == nil)
     }
 
     @Test(
@@ -172,10 +167,10 @@ struct PostgresAddressTests {
         ]
     )
     func weakMode(text: String, isFault: Bool) throws {
-        let configuration = try self.load("store=\(text)")
+        let configuration = try load(set: ["store=\(text)"])
         #expect(configuration.databaseFaults().map(\.key) == (isFault ? ["store"] : []))
         #expect(configuration.faults().contains { $0.problem.contains("sslmode") } == isFault)
-        #expect(try self.load("store=\(text)", "databaseInsecure=true").databaseFaults().isEmpty)
+        #expect(try load(set: ["store=\(text)", "databaseInsecure=true"]).databaseFaults().isEmpty)
     }
 }
 

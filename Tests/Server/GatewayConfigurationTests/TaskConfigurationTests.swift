@@ -1,5 +1,4 @@
 import Engine
-import Foundation
 import Gateway
 import Policy
 import Testing
@@ -7,15 +6,6 @@ import Wire
 
 @Suite("The configuration of background tasks", .timeLimit(.minutes(15)))
 struct TaskConfigurationTests {
-    private static func load(_ text: String? = nil, _ settings: [String] = []) throws -> GatewayConfiguration {
-        try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test", settings: settings)
-    }
-
-    private static func faults(_ text: String?, _ settings: [String] = []) throws -> [String] {
-        let error = try #require(throws: ConfigurationError.self) { try Self.load(text, settings) }
-        return error.faults.map(\.description)
-    }
-
     private static func text(_ patterns: [IdentifierPattern]?) -> [String]? { patterns.map { $0.map(\.text) } }
 
     // MARK: Parameters
@@ -24,8 +14,8 @@ struct TaskConfigurationTests {
     func parameters() throws {
         for name in PolicyParameter.ofTasks {
             for configuration in [
-                try Self.load("{policy: {\(name): 17}, topics: {'a.b': {policy: {\(name): 18.0}}}}"),
-                try Self.load(nil, ["topics.a.b.policy.\(name)=18", "policy.\(name)=17"]),
+                try load("{policy: {\(name): 17}, topics: {'a.b': {policy: {\(name): 18.0}}}}"),
+                try load(set: ["topics.a.b.policy.\(name)=18", "policy.\(name)=17"]),
             ] {
                 #expect(name.value(in: configuration.policy) == 17)
                 #expect(name.value(in: configuration.policy(forTopic: "a.b")) == 18)
@@ -44,7 +34,7 @@ struct TaskConfigurationTests {
             {policy: {launchInterval: 60}, topics: {"com.a": {tasks: ["com.a.refresh", "com.a.export.*"]},
               "b": {policy: {maxAttempts: 2}, tasks: []}, "c": {}}}
             """
-        let configuration = try Self.load(text)
+        let configuration = try load(text)
         #expect(Self.text(configuration.permittedTasks["com.a"]) == ["com.a.refresh", "com.a.export.*"])
         #expect(Self.text(configuration.permittedTasks["b"]) == [])
         #expect(configuration.permittedTasks["c"] == nil)
@@ -72,13 +62,13 @@ struct TaskConfigurationTests {
     func settings() throws {
         let text = "{topics: {'com.a': {tasks: ['x']}, 'com.b': {tasks: ['y']}}}"
         let settings = ["topics.com.a.tasks=['z', 'z.*']", "topics.com.b.tasks=null", "topics.d.tasks=['x']"]
-        let configuration = try Self.load(text, settings)
+        let configuration = try load(text, set: settings)
         #expect(Self.text(configuration.permittedTasks["com.a"]) == ["z", "z.*"])
         #expect(configuration.permittedTasks["com.b"] == nil)
         #expect(configuration.topicPolicies.keys.sorted() == ["com.a", "com.b", "d"])
         // A topic may have the same name as the key.
         let named = ["topics.com.tasks={tasks:['x'],policy:{maxAttempts:2}}", "topics.my.tasks.tasks=['y']"]
-        let other = try Self.load(nil, named + ["topics.com.tasks.policy.maxPenalty=1"])
+        let other = try load(set: named + ["topics.com.tasks.policy.maxPenalty=1"])
         #expect(Self.text(other.permittedTasks["com.tasks"]) == ["x"])
         #expect(Self.text(other.permittedTasks["my.tasks"]) == ["y"])
         #expect(other.policy(forTopic: "com.tasks").maxAttempts == 2)
@@ -101,7 +91,8 @@ struct TaskConfigurationTests {
         ]
     )
     func malformed(value: String, messages: [String]) throws {
-        #expect(try Self.faults("{topics: {'com.a': {tasks: \(value)}}}") == messages.map { "topics.com.a.\($0)" })
+        let faults = refusal(of: try load("{topics: {'com.a': {tasks: \(value)}}}"))
+        #expect(faults == messages.map { "topics.com.a.\($0)" })
     }
 
     @Test("A topic may list up to patternsPerTopicMax identifiers")
@@ -110,17 +101,17 @@ struct TaskConfigurationTests {
             "{topics: {a: {tasks: [\((0..<count).map { "'t\($0)'" }.joined(separator: ","))]}}}"
         }
         let maximum = PermittedTasks.patternsPerTopicMax
-        #expect(try Self.load(text(maximum)).permittedTasks["a"]?.count == maximum)
+        #expect(try load(text(maximum)).permittedTasks["a"]?.count == maximum)
         let message =
             "topics.a.tasks: has \(maximum + 1) identifiers; write at most \(maximum); one that ends in .* stands "
-        #expect(try Self.faults(text(maximum + 1)) == [message + "for many"])
+        #expect(refusal(of: try load(text(maximum + 1))) == [message + "for many"])
     }
 
     @Test("A reload applies the permitted tasks, and shows both lists")
     func permittedReload() throws {
         let none = GatewayConfiguration()
-        let one = try Self.load("{topics: {a: {tasks: ['x']}, b: {}}}")
-        let two = try Self.load("{topics: {a: {tasks: ['x', 'y.*']}, b: {}}}")
+        let one = try load("{topics: {a: {tasks: ['x']}, b: {}}}")
+        let two = try load("{topics: {a: {tasks: ['x', 'y.*']}, b: {}}}")
         let come = ConfigurationTransition(from: none, to: one)
         #expect(come.changed.map(\.key) == ["topics.a.tasks"] && come.needsRestart == [])
         #expect(come.changed[0].old == .null && come.changed[0].new == .array([.string("x")]))

@@ -7,13 +7,9 @@ import Wire
 
 @Suite("The configuration of webhooks")
 struct WebhookConfigurationTests {
-    private static func load(_ text: String? = nil, _ settings: [String] = []) throws -> GatewayConfiguration {
-        try ConfigurationLoader.load(text: text.map { Data($0.utf8) }, name: "test", settings: settings)
-    }
-
     /// Returns the faults of a webhook, without the name of its section.
     private static func faults(_ members: String) throws -> [String] {
-        var configuration = try Self.load("{topics: {t: {webhook: \(members)}}}")
+        var configuration = try load("{topics: {t: {webhook: \(members)}}}")
         configuration.edge = .off
         return configuration.faults().map { "\($0)".replacingOccurrences(of: "topics.t.webhook", with: "") }
     }
@@ -24,14 +20,14 @@ struct WebhookConfigurationTests {
             {topics: {"a.b": {policy: {maxAttempts: 2}, webhook: {url: "https://a.example/", slots: 4, certificate: "c",
               key: "k", ca: "a", secretFile: "s", allowPrivate: true}}}}
             """
-        let webhook = try #require(try Self.load(text).webhooks["a.b"])
+        let webhook = try #require(try load(text).webhooks["a.b"])
         #expect(webhook.url == "https://a.example/" && webhook.slots == 4 && webhook.allowsPrivate)
         #expect(webhook.certificateFile == "c" && webhook.privateKeyFile == "k")
         #expect(webhook.certificateAuthorityFile == "a" && webhook.secretFile == "s")
 
-        let changed = try Self.load(
+        let changed = try load(
             text,
-            ["topics.a.b.webhook.slots=9", "topics.a.b.webhook.secretFile=7", "topics.a.b.webhook.ca=null"]
+            set: ["topics.a.b.webhook.slots=9", "topics.a.b.webhook.secretFile=7", "topics.a.b.webhook.ca=null"]
                 + ["topics.c.policy.webhook={url:'https://c.example/'}", "topics.webhook.policy.maxPenalty=1"]
         )
         #expect(changed.webhooks["a.b"]?.slots == 9)
@@ -39,22 +35,22 @@ struct WebhookConfigurationTests {
         #expect(changed.webhooks["a.b"]?.certificateAuthorityFile == nil)
         #expect(changed.webhooks["c.policy"]?.url == "https://c.example/")
         #expect(changed.webhooks["webhook"] == nil && changed.topicPolicies["webhook"]?.maxPenalty == 1)
-        #expect(try Self.load().webhooks.isEmpty)
+        #expect(try load().webhooks.isEmpty)
     }
 
     @Test("Tasks and sessions of a webhook are set in the file and on the command line; the default is none")
     func patterns() throws {
         let text = "{topics: {t: {webhook: {url: 'https://a.example/', tasks: ['a.b', 'a.*'], sessions: ['s']}}}}"
-        let webhook = try #require(try Self.load(text).webhooks["t"])
+        let webhook = try #require(try load(text).webhooks["t"])
         #expect(webhook.tasks.map(\.text) == ["a.b", "a.*"] && webhook.sessions.map(\.text) == ["s"])
-        let changed = try Self.load(text, ["topics.t.webhook.tasks=[]", "topics.t.tasks=['a.b']"])
+        let changed = try load(text, set: ["topics.t.webhook.tasks=[]", "topics.t.tasks=['a.b']"])
         #expect(changed.webhooks["t"]?.tasks == [] && changed.webhooks["t"]?.sessions.count == 1)
         #expect(changed.permittedTasks["t"]?.map(\.text) == ["a.b"])
-        let none = try #require(try Self.load("{topics: {t: {webhook: {url: 'https://a.example/'}}}}").webhooks["t"])
+        let none = try #require(try load("{topics: {t: {webhook: {url: 'https://a.example/'}}}}").webhooks["t"])
         #expect(none.tasks.isEmpty && none.sessions.isEmpty)
         for value in ["'a'", "['a b']", "['a', 'a']", "['*']", "[5]"] {
             #expect(throws: ConfigurationError.self, "\(value)") {
-                try Self.load("{topics: {t: {webhook: {url: 'https://a.example/', tasks: \(value)}}}}")
+                try load("{topics: {t: {webhook: {url: 'https://a.example/', tasks: \(value)}}}}")
             }
         }
     }
@@ -74,10 +70,7 @@ struct WebhookConfigurationTests {
         ]
     )
     func faults(members: String, message: String) throws {
-        let error = try #require(throws: ConfigurationError.self) {
-            try Self.load("{topics: {t: {webhook: \(members)}}}")
-        }
-        #expect(error.faults.map(\.description) == [message])
+        #expect(refusal(of: try load("{topics: {t: {webhook: \(members)}}}")) == [message])
     }
 
     @Test(
