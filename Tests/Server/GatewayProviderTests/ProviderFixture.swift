@@ -45,6 +45,14 @@ final class ProviderFixture {
 
     var privateKey: String { "\(self.folder)/provider.p8" }
 
+    /// A folder of keys, empty at first.
+    var keyFolder: ProviderKeyFolder { ProviderKeyFolder("\(self.folder)/keys") }
+
+    /// Adds a key to that folder.
+    func add(_ keyID: String) throws {
+        try self.keyFolder.add(keyFile: self.privateKey, team: "T", keyID: keyID, topics: [])
+    }
+
     /// Returns a key of that name; all keys have the same public key.
     func file(
         _ keyID: String,
