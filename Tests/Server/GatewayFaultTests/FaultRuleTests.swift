@@ -91,38 +91,27 @@ struct FaultRuleReaderTests {
         #expect(try self.effect("{reason: 'ExpiredToken', timestamp: null}").outcome == .refused(without))
     }
 
-    @Test("A stream limit ends with the connection, after a time or with a success")
+    @Test("A stream limit ends with the connection, after a time or with a success, a window not with a success")
     func streamLimits() throws {
-        #expect(try self.effect("{streamLimit: 1}").streamLimit == FaultStreamLimit(limit: 1, end: .connection))
-        let timed = try self.effect("{streamLimit: {limit: 0, for: 250}, reason: 'BadTopic'}")
-        #expect(timed.streamLimit == FaultStreamLimit(limit: 0, end: .milliseconds(250)))
-        #expect(timed.outcome != .passed)
-        let success = try self.effect("{streamLimit: {limit: 3, until: 'success'}}")
-        #expect(success.streamLimit == FaultStreamLimit(limit: 3, end: .success))
-    }
-
-    @Test("A stream window ends with the connection or after a time")
-    func streamWindows() throws {
+        let limits: [(String, FaultStreamLimit)] = [
+            ("{streamLimit: 1}", FaultStreamLimit(limit: 1, end: .connection)),
+            ("{streamLimit: {limit: 0, for: 250}}", FaultStreamLimit(limit: 0, end: .milliseconds(250))),
+            ("{streamLimit: {limit: 3, until: 'success'}}", FaultStreamLimit(limit: 3, end: .success)),
+        ]
+        for (then, limit) in limits { #expect(try self.effect(then).streamLimit == limit, "\(then)") }
         let lasting = try self.effect("{streamWindow: 0}")
         #expect(lasting.streamWindow == FaultStreamWindow(bytes: 0, milliseconds: nil))
-        #expect(lasting.outcome == .passed)
-        #expect(lasting.streamLimit == nil)
+        #expect(lasting.outcome == .passed && lasting.streamLimit == nil)
         let timed = try self.effect("{streamWindow: {bytes: 4095, for: 250}, streamLimit: 1, reason: 'BadTopic'}")
         #expect(timed.streamWindow == FaultStreamWindow(bytes: 4_095, milliseconds: 250))
-        #expect(timed.streamLimit != nil)
-        #expect(timed.outcome != .passed)
+        #expect(timed.streamLimit != nil && timed.outcome != .passed)
     }
 
-    @Test("nth and first are short for a range")
-    func ranges() throws {
-        func occasion(_ when: String) throws -> FaultOccasion {
-            let read = try FaultRuleReader.rule(Data("{when: \(when), then: {stuck: true}}".utf8), name: "the body")
-            return try #require(read.rules.first).occasion
-        }
-        #expect(try occasion("{nth: 4}").from == 4)
-        #expect(try occasion("{nth: 4}").to == 4)
-        #expect(try occasion("{first: 4}").from == 1)
-        #expect(try occasion("{first: 4}").to == 4)
+    @Test("nth and first are short for a range", arguments: [("{nth: 4}", 4), ("{first: 4}", 1)] as [(String, UInt64)])
+    func ranges(when: String, from: UInt64) throws {
+        let read = try FaultRuleReader.rule(Data("{when: \(when), then: {stuck: true}}".utf8), name: "the body")
+        let occasion = try #require(read.rules.first).occasion
+        #expect(occasion.from == from && occasion.to == 4)
     }
 
     @Test("A chance without a seed gets one, which the rule then shows")
@@ -135,31 +124,23 @@ struct FaultRuleReaderTests {
         #expect(again.condition == rule.condition)
     }
 
-    @Test("Unusual but valid rules cause a warning")
-    func warnings() throws {
-        func warnings(_ then: String) throws -> [String] {
-            try FaultRuleReader.rule(Data("{then: \(then)}".utf8), name: "the body").warnings
-        }
-        #expect(
-            try warnings("{status: 418, reason: 'Teapot'}") == [
+    @Test(
+        "Unusual but valid rules cause a warning",
+        arguments: [
+            (
+                "{status: 418, reason: 'Teapot'}",
                 "then.reason: \"Teapot\" is not a reason of APNs; clients may not know it"
-            ]
-        )
-        #expect(
-            try warnings("{status: 400, reason: 'BadTopics'}") == [
+            ),
+            (
+                "{status: 400, reason: 'BadTopics'}",
                 "then.reason: \"BadTopics\" is not a reason of APNs; did you mean BadTopic?"
-            ]
-        )
-        #expect(
-            try warnings("{status: 403, reason: 'BadTopic'}") == [
-                "then.status: APNs answers BadTopic with 400, not 403"
-            ]
-        )
-        #expect(
-            try warnings("{goaway: 'Bye'}") == [
-                "then.goaway.reason: \"Bye\" is not a reason of APNs; clients may not know it"
-            ]
-        )
+            ),
+            ("{status: 403, reason: 'BadTopic'}", "then.status: APNs answers BadTopic with 400, not 403"),
+            ("{goaway: 'Bye'}", "then.goaway.reason: \"Bye\" is not a reason of APNs; clients may not know it"),
+        ]
+    )
+    func warnings(then: String, warning: String) throws {
+        #expect(try FaultRuleReader.rule(Data("{then: \(then)}".utf8), name: "the body").warnings == [warning])
     }
 
     @Test(
