@@ -92,19 +92,18 @@ struct WebhookVerdictTests {
 
     @Test("A missing answer counts as lost if the wake may have arrived, else as undelivered")
     func noAnswer() {
+        func verdict(_ error: HTTPClientError) -> WebhookVerdict { WebhookVerdict(.failure(error), of: .push) }
         var error = HTTPClientError(.unreachable, "no connection")
-        #expect(WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "no connection", retryAfter: nil))
+        #expect(verdict(error) == .undelivered(cause: "no connection", retryAfter: nil))
         error.detail = "Connection refused"
-        #expect(
-            WebhookVerdict(.failure(error), of: .push) == .undelivered(cause: "Connection refused", retryAfter: nil)
-        )
+        #expect(verdict(error) == .undelivered(cause: "Connection refused", retryAfter: nil))
         error.mayHaveArrived = true
-        #expect(WebhookVerdict(.failure(error), of: .push) == .lost(cause: "Connection refused"))
+        #expect(verdict(error) == .lost(cause: "Connection refused"))
         let large = HTTPClientError(.tooLarge, "the answer is too large")
-        #expect(WebhookVerdict(.failure(large), of: .push) == .refused(cause: "it answered more than 65536 bytes"))
+        #expect(verdict(large) == .refused(cause: "it answered more than 65536 bytes"))
         let head = HTTPClientError(.headTooLarge, "the header fields of the answer are too large")
         let cause = "it answered with header fields of more than 98304 bytes; let it send fewer or shorter ones"
-        #expect(WebhookVerdict(.failure(head), of: .push) == .refused(cause: cause))
+        #expect(verdict(head) == .refused(cause: cause))
     }
 
     @Test("The signature of time and body agrees with RFC 4231")
@@ -143,34 +142,30 @@ struct WebhookBreakerTests {
             for _ in 0..<WebhookBreaker.failuresMax { _ = self.fail() }
         }
 
-        /// Advances to the end of the rest; throws if the breaker does not rest.
-        mutating func endRest() throws {
-            guard case .resting(let until) = self.breaker.state else {
-                throw Failure(state: "\(self.breaker.state)")
-            }
-            #expect(self.breaker.timePassed(until - 1) == .nothing)
-            self.now = until
-            #expect(self.breaker.timePassed(until) == .probe)
+        /// The duration of the rest; nil if the breaker does not rest.
+        var rest: Int64? {
+            if case .resting(let until) = self.breaker.state { until - self.now } else { nil }
         }
 
-        struct Failure: Error {
-            let state: String
+        /// Advances to the end of the rest.
+        mutating func endRest() throws {
+            self.now += try #require(self.rest)
+            #expect(self.breaker.timePassed(self.now - 1) == .nothing)
+            #expect(self.breaker.timePassed(self.now) == .probe)
         }
     }
 
     @Test("Consecutive failures start a rest, and a success in between restarts the count")
-    func opens() {
+    func opens() throws {
         var rig = Rig()
         for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
         #expect(rig.succeed() == .nothing)
         for _ in 1..<WebhookBreaker.failuresMax { #expect(rig.fail() == .nothing) }
         #expect(rig.breaker.state == .active)
-        guard case .pause(let until) = rig.fail() else {
-            Issue.record("it does not rest")
-            return
-        }
-        #expect((WebhookBreaker.firstPause / 2...WebhookBreaker.firstPause).contains(until))
-        #expect(rig.breaker.state == .resting(until: until))
+        let action = rig.fail()
+        let rest = try #require(rig.rest)
+        #expect((WebhookBreaker.firstPause / 2...WebhookBreaker.firstPause).contains(rest))
+        #expect(action == .pause(until: rest))
         #expect(rig.breaker.failures == WebhookBreaker.failuresMax)
     }
 
@@ -183,11 +178,7 @@ struct WebhookBreakerTests {
         #expect(rig.succeed() == .recover)
         #expect(rig.breaker.state == .active && rig.breaker.failures == 0)
         rig.open()
-        guard case .resting(let until) = rig.breaker.state else {
-            Issue.record("it does not rest")
-            return
-        }
-        #expect(until - rig.now <= WebhookBreaker.firstPause)
+        #expect(try #require(rig.rest) <= WebhookBreaker.firstPause)
     }
 
     @Test("Each unsuccessful rest doubles the next, up to a limit, and is randomized over its upper half")
@@ -197,13 +188,11 @@ struct WebhookBreakerTests {
         var rests: Set<Int64> = []
         for number in 1...20 {
             try rig.endRest()
-            guard case .pause(let until) = rig.fail() else {
-                Issue.record("a failed probe does not rest")
-                return
-            }
+            _ = rig.fail()
+            let rest = try #require(rig.rest)
             let bound = min(WebhookBreaker.lastPause, WebhookBreaker.firstPause << Int64(number))
-            #expect((bound / 2...bound).contains(until - rig.now), "rest \(number)")
-            rests.insert(until - rig.now)
+            #expect((bound / 2...bound).contains(rest), "rest \(number)")
+            rests.insert(rest)
         }
         #expect(rests.count > 15, "the rests are not spread")
         #expect(rig.breaker.failures == WebhookBreaker.failuresMax + 20)
@@ -267,7 +256,7 @@ struct WebhookBreakerTests {
             }
         }
         #expect(rests > 5, "seed \(seed): it hardly rested")
-        if case .resting(let until) = rig.breaker.state { #expect(rig.breaker.timePassed(until) == .probe) }
+        if let rest = rig.rest { #expect(rig.breaker.timePassed(rig.now + rest) == .probe) }
         _ = rig.succeed()
         #expect(rig.breaker.state == .active && rig.breaker.failures == 0, "seed \(seed)")
     }
